@@ -2,11 +2,16 @@
 
 import re
 import signal
+import time
 
 from harness.localcluster import LIMIT_S, NODES, STRANGERS, LocalCluster, Node
 from harness.network import Line, Pings
 from harness.openvswitch import command
 from harness.waiting import until
+
+# Balancing begins five seconds after the last node came or went.
+BALANCED_AFTER_S = 7
+
 
 class Cluster(LocalCluster):
     """Switches of Open vSwitch that connect to three controllers."""
@@ -121,8 +126,9 @@ class Cluster(LocalCluster):
         after, other = (name for name in NODES if name != before)
         self.assertIn("its master is", self.nodes[after].refused("cluster", "move", switch, other))
         self.assertIn("there is no node", self.nodes[before].refused("cluster", "move", switch, "nobody"))
-        self.nodes[before].ask("cluster", "move", switch, after)
-        until(lambda: masters()[switch] == after, LIMIT_S, "the switch is moved")
+        moved = self.nodes[before].ask("cluster", "move", switch, after)
+        self.assertEqual((moved["obeys"], moved["placed"]), (after, True))
+        self.assertEqual(self.masters()["s1"], after, "it is moved when the order is answered")
         self.assertEqual(self.net.unreachable(), [])
 
         self.nodes[after].ask("cluster", "drain")
@@ -133,6 +139,40 @@ class Cluster(LocalCluster):
         self.nodes[after].ask("cluster", "drain", "--undo")
         until(lambda: self.nodes[other].ask("cluster")["nodes"] and all(
             node["state"] == "serving" for node in self.nodes[other].ask("cluster")["nodes"]), LIMIT_S, "it serves again")
+
+    def test_moved_switches_stay_until_an_operator_balances(self):
+        """All switches are moved to one node, which keeps them; `bellrock cluster balance` spreads them again."""
+        self.attach(Line(switches=3, hosts=(1, 3)))
+        until(lambda: len(set(self.masters().values())) == 3, LIMIT_S, "each node has a switch")
+        for dpid in range(1, 4):
+            # The same order keeps the switch that the node has already.
+            master = self.masters()[f"s{dpid}"]
+            self.assertEqual(self.nodes[master].ask("cluster", "move", f"{dpid:016x}", "b")["obeys"], "b")
+        time.sleep(BALANCED_AFTER_S)
+        self.assertEqual(set(self.masters().values()), {"b"})
+        rows = {row["name"]: row for row in self.nodes["c"].ask("cluster")["nodes"]}
+        self.assertEqual((rows["b"]["switches"], rows["b"]["placed"]), (3, 3))
+        status = self.nodes["c"].ask("cluster", "balance")
+        self.assertEqual([row["placed"] for row in status["nodes"]], [0, 0, 0])
+        until(lambda: len(set(self.masters().values())) == 3, LIMIT_S, "each node has a switch again")
+        self.assertEqual(self.net.unreachable(), [])
+
+    def test_orders_without_etcd_say_so(self):
+        """With all of etcd killed, a move and a balance fail with that reason, and nothing moves."""
+        self.attach(Line(hosts=(1, 1)))
+        before = self.masters()
+        node = self.nodes[before["s1"]]
+        for member in range(3):
+            self.etcd.kill(member)
+        until(lambda: not node.ask("cluster")["store"]["reachable"], LIMIT_S, "etcd is away")
+        other = next(name for name in NODES if name != node.name)
+        for words in (("move", "0000000000000001", other), ("balance",)):
+            self.assertIn("nothing is moved without etcd", node.refused("cluster", *words))
+        self.assertEqual(self.masters(), before)
+        for member in range(3):
+            self.etcd.start_member(member)
+        until(lambda: node.ask("cluster")["store"]["reachable"], LIMIT_S, "etcd is back")
+        self.assertEqual(node.ask("cluster", "move", "0000000000000001", other)["obeys"], other)
 
     def test_a_cluster_of_the_same_name_is_refused(self):
         """A fourth controller, of another cluster by mistake, has the same name and the same etcd."""

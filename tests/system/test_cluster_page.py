@@ -85,6 +85,7 @@ class Operated(LocalCluster):
         browser.fill(node=after)
         browser.submit()
         until(lambda: self.masters()[SWITCH] == after, LIMIT_S, "the switch has moved")
+        until(lambda: f"left{after}yes" in browser.text("#list-view"), LIMIT_S, "it is there by order")
         # The other views name the new master.
         browser.go("switches")
         until(lambda: f"stands by for {after}" in browser.text("#list-view"), LIMIT_S, "the list of switches names it")
@@ -108,6 +109,21 @@ class Operated(LocalCluster):
         until(lambda: "stands by: it hears no majority" in browser.text("#map-note"), LIMIT_S, "the page says that nobody serves")
         until(lambda: "majority_lost" in self.events(before), LIMIT_S, "the event")
         self.assertEqual(self.metrics(before)["bellrock_cluster_serving"], "0")
+        self.assertEqual(browser.console_errors(), [])
+
+    def test_switches_are_balanced_on_the_page_of_any_node(self):
+        self.connect(Line(switches=2, hosts=(1, 2)))
+        until(lambda: len(self.masters()) == 2 and None not in self.masters().values(), LIMIT_S, "all switches have masters")
+        for dpid, master in self.masters().items():
+            self.nodes[master].ask("cluster", "move", dpid, "a")
+        browser = self.page("b")
+        browser.sign_in(self.token)
+        browser.go("cluster")
+        until(lambda: "leftayes" in browser.text("#list-view"), LIMIT_S, "it is at a by order")
+        browser.press("Balance", "#list-view")
+        browser.submit()
+        until(lambda: "leftayes" not in browser.text("#list-view"), LIMIT_S, "nothing is there by order any more")
+        until(lambda: len(set(self.masters().values())) == 2, LIMIT_S, "a gives one of two switches away")
         self.assertEqual(browser.console_errors(), [])
 
     def test_a_node_is_drained_on_its_page(self):

@@ -30,6 +30,7 @@ impl ClusterHandle for ClusterNode {
             },
             last_heard_ms: node.heard_ago.map(milliseconds),
             switches: node.switches,
+            placed: node.placed,
         });
         Ok(ClusterStatus {
             name: status.cluster,
@@ -65,6 +66,11 @@ impl ClusterHandle for ClusterNode {
         self.0.drain(draining).map_err(|error| refused(&error))?;
         self.status()
     }
+
+    fn balance(&self) -> Result<ClusterStatus, QueryError> {
+        self.0.balance().map_err(|error| refused(&error))?;
+        self.status()
+    }
 }
 
 fn milliseconds(time: Duration) -> u64 {
@@ -78,7 +84,7 @@ fn requests(counters: RequestCounters) -> ClusterRequestsRow {
 
 /// A switch, as the node of this name sees it.
 fn row(switch: SwitchStatus, node: &str) -> ClusterSwitchRow {
-    let SwitchStatus { dpid, masters, epoch, role } = switch;
+    let SwitchStatus { dpid, masters, epoch, placed, role } = switch;
     // The record is what the nodes have agreed on. The switch may have obeyed the next one for a
     // moment.
     let by_record = masters.first().cloned();
@@ -92,6 +98,7 @@ fn row(switch: SwitchStatus, node: &str) -> ClusterSwitchRow {
             by_record
         },
         masters,
+        placed,
         role: match role {
             SwitchRole::Away => NodeRole::Away,
             SwitchRole::Standby => NodeRole::Standby,
@@ -104,7 +111,12 @@ fn row(switch: SwitchStatus, node: &str) -> ClusterSwitchRow {
 fn refused(error: &OrderError) -> QueryError {
     let kind = match error {
         OrderError::UnknownNode { .. } => ErrorKind::NotFound,
-        OrderError::NotMaster { .. } | OrderError::CannotTake { .. } => ErrorKind::Refused,
+        OrderError::NotServing
+        | OrderError::NoStore { .. }
+        | OrderError::Moving { .. }
+        | OrderError::NotMaster { .. }
+        | OrderError::CannotTake { .. }
+        | OrderError::TakenOver { .. } => ErrorKind::Refused,
         _ => ErrorKind::Timeout,
     };
     QueryError { kind, field: None, message: error.to_string() }

@@ -14,9 +14,9 @@ use bellrock::apps::static_entries::{Static, StaticEntries};
 use bellrock::names::Names;
 use bellrock::prelude::*;
 use bellrock::query::{
-    AppScope, ClusterHandle, ClusterRequestsRow, ClusterStatus, ClusterStoreRow, ClusterSwitchRow,
-    DrainNode, ErrorKind, GetCluster, ListApps, ListClusterSwitches, MoveSwitch, NodeRole, NodeRow,
-    NodeState, QueryError, SwitchRef,
+    AppScope, BalanceCluster, ClusterHandle, ClusterRequestsRow, ClusterStatus, ClusterStoreRow,
+    ClusterSwitchRow, DrainNode, ErrorKind, GetCluster, ListApps, ListClusterSwitches, MoveSwitch,
+    NodeRole, NodeRow, NodeState, QueryError, SwitchRef,
 };
 #[cfg(feature = "apps")]
 use bellrock::query::{
@@ -36,6 +36,8 @@ struct Fake {
     draining: AtomicBool,
     /// Whether it hears no majority.
     is_alone: AtomicBool,
+    /// Whether a switch of node `b` is placed there by order.
+    placed: AtomicBool,
 }
 
 fn switch(dpid: u64, master: &str) -> ClusterSwitchRow {
@@ -46,6 +48,7 @@ fn switch(dpid: u64, master: &str) -> ClusterSwitchRow {
         masters: vec![master.to_owned(), other.to_owned()],
         epoch: Some(7),
         obeys: Some(master.to_owned()),
+        placed: false,
         role: if master == "a" { NodeRole::Master } else { NodeRole::Standby },
     }
 }
@@ -63,6 +66,7 @@ impl ClusterHandle for Fake {
             state: state(name),
             last_heard_ms: None,
             switches: 1,
+            placed: usize::from(name == "b" && self.placed.load(Ordering::Relaxed)),
         };
         Ok(ClusterStatus {
             name: "lab".to_owned(),
@@ -83,13 +87,21 @@ impl ClusterHandle for Fake {
 
     fn move_switch(&self, dpid: Dpid, node: &str) -> Result<ClusterSwitchRow, QueryError> {
         match self.switches()?.iter().find(|row| row.dpid == dpid) {
-            Some(row) if row.role == NodeRole::Master => Ok(switch(dpid.0, node)),
+            Some(row) if row.role == NodeRole::Master => {
+                self.placed.store(true, Ordering::Relaxed);
+                Ok(ClusterSwitchRow { placed: true, ..switch(dpid.0, node) })
+            }
             _ => Err(QueryError::new(ErrorKind::Refused, "this node is not its master")),
         }
     }
 
     fn drain(&self, draining: bool) -> Result<ClusterStatus, QueryError> {
         self.draining.store(draining, Ordering::Relaxed);
+        self.status()
+    }
+
+    fn balance(&self) -> Result<ClusterStatus, QueryError> {
+        self.placed.store(false, Ordering::Relaxed);
         self.status()
     }
 }
@@ -118,6 +130,9 @@ fn operators_ask_the_cluster_and_give_it_orders() {
     };
     let moved = operator.ask(order("core-1", "b")).unwrap();
     assert_eq!((moved.name.as_deref(), moved.obeys.as_deref()), (Some("core-1"), Some("b")));
+    let placed = |status: &ClusterStatus| status.nodes[1].placed;
+    assert!(moved.placed && placed(&operator.ask(GetCluster {}).unwrap()) == 1);
+    assert_eq!(placed(&operator.ask(BalanceCluster {}).unwrap()), 0);
     let error = operator.ask(order("core-1", "d")).unwrap_err();
     assert_eq!((error.kind, error.field.as_deref()), (ErrorKind::NotFound, Some("node")));
     assert!(error.message.ends_with("give one of a, b, c"), "{error}");
@@ -142,6 +157,7 @@ fn a_controller_that_is_alone_says_how_to_get_a_cluster() {
         operator.ask(GetCluster {}).unwrap_err(),
         operator.ask(ListClusterSwitches::default()).unwrap_err(),
         operator.ask(DrainNode { draining: true }).unwrap_err(),
+        operator.ask(BalanceCluster {}).unwrap_err(),
         operator.ask(MoveSwitch { switch, node: "b".to_owned() }).unwrap_err(),
     ];
     for error in errors {

@@ -105,6 +105,8 @@ pub struct Record {
     pub masters: Vec<NodeId>,
     /// A minimum of the epoch. Without it, an old snapshot of etcd would bring old epochs back.
     pub floor: u64,
+    /// Whether an operator has put the switch where it is: balancing leaves it there.
+    pub placed: bool,
     /// The revision of etcd that wrote the record (`mod_revision`).
     pub revision: u64,
 }
@@ -122,6 +124,12 @@ impl Record {
     #[must_use]
     pub fn first(&self) -> Option<NodeId> {
         self.masters.first().copied()
+    }
+
+    /// The node that an operator has given the switch to. `None`: balancing may move it.
+    #[must_use]
+    pub fn placed_at(&self) -> Option<NodeId> {
+        self.first().filter(|_| self.placed)
     }
 
     /// Place of a node in the order, from 0.
@@ -163,8 +171,8 @@ mod tests {
 
     #[test]
     fn each_next_node_and_each_next_record_has_a_greater_generation() {
-        let old = Record { masters: vec![node(2), node(0)], floor: 0, revision: 7 };
-        let new = Record { masters: vec![node(0), node(2)], floor: 8, revision: 12 };
+        let old = Record { masters: vec![node(2), node(0)], floor: 0, placed: false, revision: 7 };
+        let new = Record { masters: vec![node(0), node(2)], floor: 8, placed: false, revision: 12 };
         let generations = [
             old.generation(node(2)),
             old.generation(node(0)),
@@ -198,8 +206,8 @@ mod tests {
     #[test]
     fn generations_go_on_after_the_last_one() {
         let last = Generation(u64::MAX - 1);
-        let record =
-            Record { masters: vec![node(0)], floor: next_epoch(last.epoch()), revision: 9 };
+        let floor = next_epoch(last.epoch());
+        let record = Record { masters: vec![node(0)], floor, placed: false, revision: 9 };
         assert!(record.generation(node(0)).unwrap().is_newer_than(last));
         assert!(is_later(record.epoch(), last.epoch()) && !is_later(last.epoch(), record.epoch()));
         assert_eq!(later(last.epoch(), 0), 0);
@@ -210,7 +218,7 @@ mod tests {
 
     #[test]
     fn an_epoch_does_not_go_back_when_etcd_does() {
-        let restored = Record { masters: vec![node(0)], floor: 41, revision: 9 };
+        let restored = Record { masters: vec![node(0)], floor: 41, placed: false, revision: 9 };
         assert_eq!(restored.epoch(), 41);
         assert_eq!(restored.generation(node(0)).unwrap().epoch(), 41);
     }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use bellrock_api::{Dpid, RoleOrder};
 use bellrock_cluster::heartbeat::{Heartbeat, SwitchReport};
 use bellrock_cluster::mastership::{
-    HEARTBEAT, Input, KEEP_RECORDS, MAX_SWITCHES, Mastership, MemberSettings, Notice, Output,
-    WriteResult,
+    HEARTBEAT, Input, KEEP_RECORDS, MAX_SWITCHES, Mastership, MemberSettings, NotMoved, Notice,
+    ORDER_LIMIT, Output, WriteResult,
 };
 use bellrock_cluster::node::{NodeId, NodeSet};
 use bellrock_cluster::record::{Generation, Record};
@@ -30,7 +30,10 @@ impl Node {
     fn serving(records: usize) -> Self {
         let record = |number: usize| {
             let masters = vec![node(1), node(0), node(2)];
-            (Dpid(number as u64), Record { masters, floor: 0, revision: number as u64 + 1 })
+            (
+                Dpid(number as u64),
+                Record { masters, floor: 0, placed: false, revision: number as u64 + 1 },
+            )
         };
         Node::with((0..records).map(record).collect())
     }
@@ -73,18 +76,23 @@ impl Node {
         switches: SwitchReport,
         out: &mut Vec<Output>,
     ) {
-        let heartbeat = Heartbeat {
-            serving: true,
-            draining: false,
-            suspects,
-            switches,
-            known: None,
-            offer: None,
-            accept: None,
-            incarnation: Some(peer as u64),
-            hears: Some(1),
-        };
+        let heartbeat = Heartbeat { suspects, ..heartbeat(peer, switches) };
         self.machine.handle(self.now, Input::Heard(node(peer), heartbeat), out);
+    }
+}
+
+/// A heartbeat of a node that serves, and hears all others.
+fn heartbeat(peer: usize, switches: SwitchReport) -> Heartbeat {
+    Heartbeat {
+        serving: true,
+        draining: false,
+        suspects: NodeSet::EMPTY,
+        switches,
+        known: None,
+        offer: None,
+        accept: None,
+        incarnation: Some(peer as u64),
+        hears: Some(1),
     }
 }
 
@@ -99,7 +107,8 @@ fn writes(out: &[Output]) -> Vec<Dpid> {
 /// Connects a switch whose record (epoch 7) has node 0 in front, and returns what node 0 does.
 fn connect(newest: Option<Generation>) -> (Node, Vec<Output>) {
     let masters = vec![node(0), node(1), node(2)];
-    let mut node_0 = Node::with(vec![(SWITCH, Record { masters, floor: 0, revision: 7 })]);
+    let mut node_0 =
+        Node::with(vec![(SWITCH, Record { masters, floor: 0, placed: false, revision: 7 })]);
     let mut out = Vec::new();
     node_0.machine.handle(node_0.now, Input::Connected(SWITCH, newest), &mut out);
     out.extend(node_0.run(Duration::from_millis(100)));
@@ -132,9 +141,15 @@ fn a_generation_that_this_process_did_not_claim_is_exceeded_first() {
         assert_eq!(claims(&out), [0; 0]);
         let floor = newest.epoch() + 1;
         let masters = vec![node(0), node(1), node(2)];
-        let write = Output::Write { dpid: SWITCH, masters: masters.clone(), floor, expected: 7 };
+        let write = Output::Write {
+            dpid: SWITCH,
+            masters: masters.clone(),
+            floor,
+            placed: false,
+            expected: 7,
+        };
         assert!(out.contains(&write), "{out:?}");
-        let written = WriteResult::Written(Record { masters, floor, revision: 8 });
+        let written = WriteResult::Written(Record { masters, floor, placed: false, revision: 8 });
         let mut out = Vec::new();
         node_0.machine.handle(node_0.now, Input::Written(SWITCH, written), &mut out);
         assert_eq!(claims(&out), [floor.max(8) << 8 | 0x10]);
@@ -198,7 +213,8 @@ fn after_a_stale_claim_the_record_of_the_newer_master_has_time_to_come() {
     out.extend(node_0.run(Duration::from_millis(400)));
     assert_eq!((claims(&out), writes(&out)), (vec![], vec![]));
     // It comes, and the other node is master.
-    let record = Record { masters: vec![node(1), node(0), node(2)], floor: 8, revision: 8 };
+    let record =
+        Record { masters: vec![node(1), node(0), node(2)], floor: 8, placed: false, revision: 8 };
     node_0.machine.handle(node_0.now, Input::Changed(SWITCH, Some(record)), &mut out);
     let generations = Some(vec![Some(Generation::new(8, 0, node(1)))]);
     let switches = SwitchReport::All { version: 1, switches: vec![SWITCH], generations };
@@ -217,7 +233,7 @@ fn answer_writes(node_0: &mut Node, time: Duration, revision: &mut u64) -> Vec<(
                 Output::Write { dpid, masters, floor, .. } => {
                     written.push((node_0.now, floor));
                     *revision += 1;
-                    let record = Record { masters, floor, revision: *revision };
+                    let record = Record { masters, floor, placed: false, revision: *revision };
                     Input::Written(dpid, WriteResult::Written(record))
                 }
                 Output::Order(dpid, RoleOrder::Master { generation_id }) => {
@@ -292,7 +308,8 @@ fn a_node_that_the_switch_has_left_asks_before_it_claims_again() {
 #[test]
 fn a_switch_that_nobody_claims_is_asked_and_reported_until_it_has_a_master() {
     let masters = vec![node(1), node(0), node(2)];
-    let mut node_0 = Node::with(vec![(SWITCH, Record { masters, floor: 0, revision: 7 })]);
+    let mut node_0 =
+        Node::with(vec![(SWITCH, Record { masters, floor: 0, placed: false, revision: 7 })]);
     let mut out = Vec::new();
     // Node 1 has the switch, and does not claim it.
     let has = |version, generation| SwitchReport::All {
@@ -342,4 +359,151 @@ fn switches_that_left_no_record_are_forgotten() {
         assert_eq!(writes(&out), []);
     }
     assert_eq!(node_0.machine.switches().count(), 0);
+}
+
+/// Node 0 as master of the switch, which node 1 has too.
+fn master() -> Node {
+    let (mut node_0, out) = connect(None);
+    let granted = Input::Granted(SWITCH, Generation(claims(&out)[0]));
+    node_0.machine.handle(node_0.now, granted, &mut Vec::new());
+    node_0.hears(1, has_switch(1, None), &mut Vec::new());
+    node_0
+}
+
+/// What node 1 reports: it has the switch, and is its master by this generation, if any.
+fn has_switch(version: u64, generation: Option<Generation>) -> SwitchReport {
+    let generations = Some(vec![generation]);
+    SwitchReport::All { version, switches: vec![SWITCH], generations }
+}
+
+/// What became of moves.
+fn moved(out: &[Output]) -> Vec<Result<(), NotMoved>> {
+    let results = out.iter().filter_map(|output| match output {
+        Output::Moved(_, result) => Some(*result),
+        _ => None,
+    });
+    results.collect()
+}
+
+/// Orders a move to node 1, and lets node 1 accept it. Returns the record that node 0 writes.
+fn accepted_move(node_0: &mut Node) -> Record {
+    let mut out = Vec::new();
+    node_0.machine.handle(node_0.now, Input::Move(SWITCH, node(1)), &mut out);
+    let same = SwitchReport::Same { version: 1 };
+    let accepts = Heartbeat { accept: Some(SWITCH), ..heartbeat(1, same) };
+    node_0.machine.handle(node_0.now, Input::Heard(node(1), accepts), &mut out);
+    let written = out.into_iter().find_map(|output| match output {
+        Output::Write { masters, floor, placed, .. } => {
+            Some(Record { masters, floor, placed, revision: 8 })
+        }
+        _ => None,
+    });
+    written.unwrap()
+}
+
+#[test]
+fn a_move_is_done_when_the_other_node_is_master_by_its_record() {
+    let mut node_0 = master();
+    let record = accepted_move(&mut node_0);
+    assert_eq!(record.placed_at(), Some(node(1)));
+    let mut out = Vec::new();
+    let generation = record.generation(node(1));
+    let written = Input::Written(SWITCH, WriteResult::Written(record));
+    node_0.machine.handle(node_0.now, written, &mut out);
+    node_0.hears(1, has_switch(2, Some(Generation::new(3, 0, node(1)))), &mut out);
+    assert_eq!(moved(&out), [], "that is an election before");
+    node_0.hears(1, has_switch(3, generation), &mut out);
+    assert_eq!(moved(&out), [Ok(())]);
+}
+
+#[test]
+fn a_switch_that_obeys_the_other_node_before_etcd_answers_is_moved_and_no_alarm() {
+    let mut node_0 = master();
+    let record = accepted_move(&mut node_0);
+    let mut out = Vec::new();
+    node_0.machine.handle(node_0.now, Input::Demoted(SWITCH), &mut out);
+    node_0.hears(1, has_switch(2, record.generation(node(1))), &mut out);
+    assert_eq!(moved(&out), []);
+    assert!(!out.contains(&Output::Notice(Notice::Fenced(SWITCH))), "{out:?}");
+    let written = Input::Written(SWITCH, WriteResult::Written(record));
+    node_0.machine.handle(node_0.now, written, &mut out);
+    assert_eq!(moved(&out), [Ok(())]);
+}
+
+#[test]
+fn a_move_that_is_not_done_in_time_is_given_up_with_its_reason() {
+    let almost = ORDER_LIMIT - 2 * HEARTBEAT;
+    let given_up = |node_0: &mut Node| {
+        assert_eq!(moved(&node_0.run(almost)), []);
+        moved(&node_0.run(3 * HEARTBEAT))
+    };
+    let mut node_0 = master();
+    node_0.machine.handle(node_0.now, Input::Move(SWITCH, node(1)), &mut Vec::new());
+    assert_eq!(given_up(&mut node_0), [Err(NotMoved::NotAccepted)]);
+
+    let mut node_0 = master();
+    accepted_move(&mut node_0);
+    assert_eq!(given_up(&mut node_0), [Err(NotMoved::NotWritten)]);
+
+    let mut node_0 = master();
+    let record = accepted_move(&mut node_0);
+    let written = Input::Written(SWITCH, WriteResult::Written(record));
+    node_0.machine.handle(node_0.now, written, &mut Vec::new());
+    assert_eq!(given_up(&mut node_0), [Err(NotMoved::NotObeyed)]);
+}
+
+#[test]
+fn a_move_that_cannot_be_is_refused_at_once() {
+    let mut out = Vec::new();
+    let mut node_0 = master();
+    // Node 2 does not have the switch.
+    node_0.machine.handle(node_0.now, Input::Move(SWITCH, node(2)), &mut out);
+    assert_eq!(moved(&out), [Err(NotMoved::CannotTake)]);
+    let mut node_0 = Node::serving(1);
+    out.clear();
+    node_0.machine.handle(node_0.now, Input::Move(Dpid(0), node(2)), &mut out);
+    assert_eq!(moved(&out), [Err(NotMoved::NotMaster(Some(node(1))))]);
+}
+
+#[test]
+fn a_move_that_another_node_takes_over_is_no_success() {
+    let mut node_0 = master();
+    let record = accepted_move(&mut node_0);
+    let mut out = Vec::new();
+    node_0.machine.handle(node_0.now, Input::Changed(SWITCH, Some(record)), &mut out);
+    let masters = vec![node(2), node(1), node(0)];
+    let next = Record { masters, floor: 9, placed: false, revision: 9 };
+    node_0.machine.handle(node_0.now, Input::Changed(SWITCH, Some(next)), &mut out);
+    assert_eq!(moved(&out), [Err(NotMoved::TakenOver(Some(node(2))))]);
+}
+
+#[test]
+fn an_order_to_balance_takes_all_marks_away_and_says_how_many_are_left() {
+    let masters = vec![node(1), node(0), node(2)];
+    let record = |number: u64| Record {
+        masters: masters.clone(),
+        floor: 0,
+        placed: true,
+        revision: number + 1,
+    };
+    let mut node_0 = Node::with((0..3).map(|number| (Dpid(number), record(number))).collect());
+    let mut out = Vec::new();
+    node_0.machine.handle(node_0.now, Input::Balance, &mut out);
+    assert_eq!(writes(&out), [Dpid(0), Dpid(1), Dpid(2)]);
+    for output in std::mem::take(&mut out) {
+        let Output::Write { dpid, masters, floor, placed, .. } = output else { continue };
+        assert!(!placed && masters[0] == node(1));
+        // The last one is not answered.
+        if dpid != Dpid(2) {
+            let record = Record { masters, floor, placed, revision: 10 + dpid.0 };
+            let written = Input::Written(dpid, WriteResult::Written(record));
+            node_0.machine.handle(node_0.now, written, &mut out);
+        }
+    }
+    out.extend(node_0.run(ORDER_LIMIT + HEARTBEAT));
+    let left = out.iter().filter_map(|output| match output {
+        Output::Balanced { left } => Some(*left),
+        _ => None,
+    });
+    assert_eq!(Vec::from_iter(left), [1]);
 }

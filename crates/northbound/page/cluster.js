@@ -4,7 +4,7 @@ import { all } from "./api.js";
 import { button, el, table } from "./dom.js";
 import { count, plural } from "./format.js";
 import { look, nameOf, network } from "./network.js";
-import { drain, mayOrder, move } from "./orders.js";
+import { balance, drain, mayOrder, move } from "./orders.js";
 
 const NODE_STATES = {
   serving: ["good", "serving"], draining: ["warm", "draining"], no_majority: ["bad", "no majority"], dead: ["bad", "dead"],
@@ -32,6 +32,7 @@ export function load() {
 export const columns = [
   ["Switch", (row) => el("a", { href: `#/switch/${row.dpid}` }, nameOf(row))],
   ["Obeys", ({ obeys }) => obeys ?? el("span", { class: "bad" }, "none")],
+  ["By order", ({ placed }) => placed && "yes"],
   ["This node", ({ role }) => word(ROLES, role)],
   ["Order of masters", ({ masters }) => masters.join(", ")],
   ["Epoch", ({ epoch }) => count(epoch), "number"],
@@ -51,6 +52,7 @@ export function before() {
       ["Address", ({ address }) => address, "code"],
       ["Last heard", ({ last_heard_ms }) => milliseconds(last_heard_ms), "number"],
       ["Switches", ({ switches }) => count(switches), "number"],
+      ["By order", ({ placed }) => count(placed), "number"],
     ], nodes),
     el("p", { class: store.reachable ? "" : "bad" }, storeText(store)),
     el("p", {}, requestsText(requests)),
@@ -68,9 +70,12 @@ function requestsText({ sent, answered, not_sent, unknown, taken, refused }) {
     + `${count(taken)} of other nodes: ${count(refused)} refused.`;
 }
 
-/** Orders to this node. */
+/** Orders to this node, and to all nodes. */
 export function buttons() {
   const own = network.cluster?.nodes.find(({ name }) => name === network.cluster.node);
   if (!own) return [];
-  return own.state === "draining" ? [button("Take switches again", () => drain(false), "main")] : [button("Drain this node", () => drain(true), "danger")];
+  return [
+    button("Balance", () => balance()),
+    own.state === "draining" ? button("Take switches again", () => drain(false), "main") : button("Drain this node", () => drain(true), "danger"),
+  ];
 }

@@ -133,9 +133,19 @@ export function move(row) {
     return;
   }
   form({
-    title, label: "Move", text: "Another node becomes its master. Its flows stay.",
+    title, label: "Move",
+    text: "Another node becomes its master, until that node is lost or drains, or until the next Move or Balance. Its flows stay.",
     fields: [["node", "Node", { options: others }]],
     send: (values) => ask(`/v1/cluster/switches/${row.dpid}/move`, { method: "POST", body: values }),
+  });
+}
+
+/** Lets the nodes spread all switches evenly, those that were moved by order too. */
+export function balance() {
+  form({
+    title: "Balance the switches", label: "Balance",
+    text: "The nodes spread all switches evenly, one after the other. Those that were moved by order may be moved too.",
+    send: () => ask("/v1/cluster/balance", { method: "POST" }),
   });
 }
 

@@ -20,7 +20,9 @@ pub struct ListClusterSwitches {
     pub page: Page,
 }
 
-/// Gives a switch to another node. The node that is asked must be its master.
+/// Gives a switch to another node. The node that is asked must be its master, and answers when the
+/// other one is. The switch stays there until that node is lost or drains, or until the next
+/// [`MoveSwitch`] or [`BalanceCluster`].
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct MoveSwitch {
@@ -39,6 +41,11 @@ pub struct DrainNode {
     /// Whether the node drains.
     pub draining: bool,
 }
+
+/// Ends what [`MoveSwitch`] has ordered, for all switches: the nodes spread them evenly again.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct BalanceCluster {}
 
 /// The state of a cluster, as one of its nodes sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -86,6 +93,9 @@ pub struct NodeRow {
     pub last_heard_ms: Option<u64>,
     /// Number of switches that it is to be master of.
     pub switches: usize,
+    /// Number of these that an operator has moved to it, and that balancing leaves there.
+    #[serde(default)]
+    pub placed: usize,
 }
 
 /// What a node does.
@@ -175,6 +185,10 @@ pub struct ClusterSwitchRow {
     /// The node that the switch obeys, as far as this node knows.
     #[serde(default)]
     pub obeys: Option<String>,
+    /// Whether an operator has moved it to the first of its masters, so that balancing leaves it
+    /// there.
+    #[serde(default)]
+    pub placed: bool,
     /// What the node that answers is at the switch.
     pub role: NodeRole,
 }
@@ -213,11 +227,12 @@ pub trait ClusterHandle: Send + Sync {
     /// The node is ending.
     fn switches(&self) -> Result<Vec<ClusterSwitchRow>, QueryError>;
 
-    /// Begins to give a switch to another node, and returns the switch. `node` is a node of
-    /// [`status`](Self::status).
+    /// Gives a switch to another node, waits until that is its master, and returns the switch.
+    /// `node` is a node of [`status`](Self::status).
     ///
     /// # Errors
-    /// This node is not its master, or does not know it; or the other node cannot take it.
+    /// This node is not its master, or does not know it; the other node cannot take it; etcd does
+    /// not answer; or it is not done in time.
     fn move_switch(&self, dpid: Dpid, node: &str) -> Result<ClusterSwitchRow, QueryError>;
 
     /// Begins to give all switches of this node to others, or ends that. Returns the new state.
@@ -225,6 +240,13 @@ pub trait ClusterHandle: Send + Sync {
     /// # Errors
     /// The node has no majority, so that nobody can take them.
     fn drain(&self, draining: bool) -> Result<ClusterStatus, QueryError>;
+
+    /// Ends what moves have ordered, so that all nodes begin to spread all switches evenly. Returns
+    /// the new state.
+    ///
+    /// # Errors
+    /// This node does not serve, or etcd does not answer or confirm it in time.
+    fn balance(&self) -> Result<ClusterStatus, QueryError>;
 }
 
 impl QueryError {

@@ -52,8 +52,9 @@ pub use bandwidth::{
 pub use by_name::ByName;
 pub use circuits::{CircuitRow, CircuitState, ListCircuits};
 pub use cluster::{
-    ClusterHandle, ClusterRequestsRow, ClusterStatus, ClusterStoreRow, ClusterSwitchRow, DrainNode,
-    GetCluster, ListClusterSwitches, MoveSwitch, NodeRole, NodeRow, NodeState,
+    BalanceCluster, ClusterHandle, ClusterRequestsRow, ClusterStatus, ClusterStoreRow,
+    ClusterSwitchRow, DrainNode, GetCluster, ListClusterSwitches, MoveSwitch, NodeRole, NodeRow,
+    NodeState,
 };
 pub use configuration::{
     GetSharedConfig, Reload, ReloadAnswer, RenewedFileRow, SetSharedConfig, SettingChangeRow,

@@ -5,17 +5,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::audit;
 use crate::{
-    AppRow, AskSwitch, Block, BlockedList, CircuitRow, CleanAnswer, CleanFlows, ClusterStatus,
-    ClusterSwitchRow, CountFlows, CounterMeaning, Counters, DescribeCounters, DrainNode, EventRow,
-    EventsAfter, FlowPage, FollowEvents, ForgetIdentity, GetCluster, GetCounters, GetSharedConfig,
-    GetStatus, GetTopology, GroupRow, HostRow, JudgeRelay, LatencyRow, LinkRow, ListApps,
-    ListBlocked, ListCircuits, ListClusterSwitches, ListEvents, ListFlows, ListGroups, ListHosts,
-    ListIdentities, ListLatencies, ListLinks, ListMeters, ListOrphans, ListPorts, ListRelays,
-    ListReservations, ListStatic, ListSwitches, ListTasks, MeterRow, MoveSwitch, PinRow,
-    PortStatsRow, QuarantineAnswer, RelayRow, Release, Reload, ReloadAnswer, ReservationRow,
-    Reserve, Rows, SendMessages, SentMessages, SetSharedConfig, SetStatic, SharedConfig,
-    StaticAnswer, StaticRow, Status, SwitchFlows, SwitchOrphans, SwitchReply, SwitchRow, TaskRow,
-    TopologyAnswer, Unblock,
+    AppRow, AskSwitch, BalanceCluster, Block, BlockedList, CircuitRow, CleanAnswer, CleanFlows,
+    ClusterStatus, ClusterSwitchRow, CountFlows, CounterMeaning, Counters, DescribeCounters,
+    DrainNode, EventRow, EventsAfter, FlowPage, FollowEvents, ForgetIdentity, GetCluster,
+    GetCounters, GetSharedConfig, GetStatus, GetTopology, GroupRow, HostRow, JudgeRelay,
+    LatencyRow, LinkRow, ListApps, ListBlocked, ListCircuits, ListClusterSwitches, ListEvents,
+    ListFlows, ListGroups, ListHosts, ListIdentities, ListLatencies, ListLinks, ListMeters,
+    ListOrphans, ListPorts, ListRelays, ListReservations, ListStatic, ListSwitches, ListTasks,
+    MeterRow, MoveSwitch, PinRow, PortStatsRow, QuarantineAnswer, RelayRow, Release, Reload,
+    ReloadAnswer, ReservationRow, Reserve, Rows, SendMessages, SentMessages, SetSharedConfig,
+    SetStatic, SharedConfig, StaticAnswer, StaticRow, Status, SwitchFlows, SwitchOrphans,
+    SwitchReply, SwitchRow, TaskRow, TopologyAnswer, Unblock,
 };
 
 /// A request, and the type of its answer.
@@ -194,6 +194,8 @@ queries! {
     "move_switch" MoveSwitch -> ClusterSwitchRow, order;
     /// Gives all switches of this node to others, or ends that.
     "drain_node" DrainNode -> ClusterStatus, order;
+    /// Lets the nodes spread all switches evenly, those that were moved by order too.
+    "balance_cluster" BalanceCluster -> ClusterStatus, order;
     /// The configuration that the nodes of a cluster share.
     "get_shared_config" GetSharedConfig -> SharedConfig;
     /// Replaces the configuration that the nodes of a cluster share.

@@ -2,16 +2,16 @@
 
 use bellrock_api::{Dpid, Port, Version};
 use bellrock_query::{
-    Answer, AskSwitch, Block, CleanFlows, ClusterStatus, ClusterSwitchRow, CountFlows,
-    DescribeCounters, DrainNode, ErrorKind, FlowPage, FlowRow, FollowEvents, ForgetIdentity,
-    GetCluster, GetCounters, GetSharedConfig, GetStatus, GetTopology, GroupKind, JudgeRelay,
-    LinkRow, ListApps, ListBlocked, ListCircuits, ListClusterSwitches, ListEvents, ListFlows,
-    ListGroups, ListHosts, ListIdentities, ListLatencies, ListLinks, ListMeters, ListOrphans,
-    ListPorts, ListRelays, ListReservations, ListStatic, ListSwitches, ListTasks, MessageBytes,
-    MeterUnit, MoveSwitch, NodeRole, Operator, Page, PortState, QueryError, RelayVerdict, Release,
-    Reload, Request, ReservationRow, ReservationState, Reserve, Rows, SendMessages,
-    SetSharedConfig, SetStatic, StaticBand, StaticBucket, StaticEntry, StaticFlow, StaticGroup,
-    StaticMeter, SwitchRef, Unblock,
+    Answer, AskSwitch, BalanceCluster, Block, CleanFlows, ClusterStatus, ClusterSwitchRow,
+    CountFlows, DescribeCounters, DrainNode, ErrorKind, FlowPage, FlowRow, FollowEvents,
+    ForgetIdentity, GetCluster, GetCounters, GetSharedConfig, GetStatus, GetTopology, GroupKind,
+    JudgeRelay, LinkRow, ListApps, ListBlocked, ListCircuits, ListClusterSwitches, ListEvents,
+    ListFlows, ListGroups, ListHosts, ListIdentities, ListLatencies, ListLinks, ListMeters,
+    ListOrphans, ListPorts, ListRelays, ListReservations, ListStatic, ListSwitches, ListTasks,
+    MessageBytes, MeterUnit, MoveSwitch, NodeRole, Operator, Page, PortState, QueryError,
+    RelayVerdict, Release, Reload, Request, ReservationRow, ReservationState, Reserve, Rows,
+    SendMessages, SetSharedConfig, SetStatic, StaticBand, StaticBucket, StaticEntry, StaticFlow,
+    StaticGroup, StaticMeter, SwitchRef, Unblock,
 };
 use serde_json::json;
 
@@ -148,6 +148,7 @@ fn every_request_is_read_as_it_was_written() {
         ListClusterSwitches { page }.into(),
         MoveSwitch { switch: SwitchRef::Dpid(Dpid(0xa1)), node: "b".to_owned() }.into(),
         DrainNode { draining: true }.into(),
+        BalanceCluster {}.into(),
         GetSharedConfig {}.into(),
         SetSharedConfig {
             text: "log_level: debug\n".to_owned(),
@@ -267,15 +268,19 @@ fn a_switch_of_a_cluster_has_its_masters_and_its_role() {
         masters: vec!["b".to_owned(), "a".to_owned()],
         epoch: Some(7),
         obeys: Some("b".to_owned()),
+        placed: true,
         role: NodeRole::Standby,
     };
     let form = json!({
         "dpid": "00000000000000a1", "name": "core-1", "masters": ["b", "a"], "epoch": 7, "obeys": "b",
-        "role": "standby",
+        "placed": true, "role": "standby",
     });
     assert_eq!(serde_json::to_value(&row).unwrap(), form);
     assert_eq!(serde_json::from_value::<ClusterSwitchRow>(form).unwrap(), row);
-    // A node of an earlier release counts nothing.
+    // A node of an earlier release counts nothing, and knows no order.
+    let old =
+        json!({"dpid": "00000000000000a1", "masters": ["b"], "obeys": "b", "role": "standby"});
+    assert!(!serde_json::from_value::<ClusterSwitchRow>(old).unwrap().placed);
     let status = json!({"name": "campus", "node": "a", "serving": true, "nodes": [], "store": {"reachable": true}});
     let status: ClusterStatus = serde_json::from_value(status).unwrap();
     assert_eq!((status.epoch, status.store.revision, status.requests.sent), (0, None, 0));

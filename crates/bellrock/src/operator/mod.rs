@@ -226,6 +226,7 @@ impl Operator for ControllerOperator {
             Request::DrainNode(order) => {
                 Answer::DrainNode(cluster::drain(self.cluster()?, &order)?)
             }
+            Request::BalanceCluster(_) => Answer::BalanceCluster(self.cluster()?.balance()?),
             Request::GetSharedConfig(_) => Answer::GetSharedConfig(self.shared_config()?.get()),
             Request::SetSharedConfig(order) => {
                 let answer = self.shared_config()?.set(&order)?;

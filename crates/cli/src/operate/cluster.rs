@@ -27,10 +27,12 @@ pub(crate) struct ClusterArgs {
 
 #[derive(Debug, Subcommand)]
 enum ClusterCommand {
-    /// Give a switch to another node; ask the node that is its master
+    /// Give a switch to another node, where it stays; ask the node that is its master
     Move(MoveArgs),
     /// Give all switches of the node that is asked to others, before it is stopped
     Drain(DrainArgs),
+    /// Spread all switches evenly again, also those that were moved; ask any node
+    Balance(BalanceArgs),
     /// Show the configuration that the nodes share, or replace it
     Config(ConfigArgs),
 }
@@ -68,6 +70,12 @@ struct MoveArgs {
 }
 
 #[derive(Debug, Args)]
+struct BalanceArgs {
+    #[command(flatten)]
+    ask: Ask,
+}
+
+#[derive(Debug, Args)]
 struct DrainArgs {
     /// End it: the node takes switches again
     #[arg(long)]
@@ -90,6 +98,9 @@ pub(crate) fn run(args: &ClusterArgs) -> Result<(), Failure> {
         }
         Some(ClusterCommand::Drain(DrainArgs { undo, ask: asked })) => {
             ask(asked, query::DrainNode { draining: !undo }, show::cluster)
+        }
+        Some(ClusterCommand::Balance(BalanceArgs { ask: asked })) => {
+            ask(asked, query::BalanceCluster {}, show::cluster)
         }
         Some(ClusterCommand::Config(args)) => config(args),
     }

@@ -34,7 +34,7 @@ pub(crate) fn shared_config(shared: &SharedConfig) -> String {
 pub(crate) fn cluster(status: &ClusterStatus) -> String {
     let ClusterStatus { name, node, nodes, store, .. } = status;
     let mut text = format!("cluster {}, seen by the node {}\n", printable(name), printable(node));
-    let head = ["NODE", "ADDRESS", "STATE", "LAST HEARD", "SWITCHES"];
+    let head = ["NODE", "ADDRESS", "STATE", "LAST HEARD", "SWITCHES", "BY ORDER"];
     text.push_str(&table(&head, nodes.iter().map(|row| cells(row, row.name == *node))));
     let state = if store.reachable { "answers" } else { "does not answer" };
     let _ = write!(text, "etcd {state}");
@@ -84,6 +84,7 @@ fn cells(row: &NodeRow, is_asked: bool) -> Vec<String> {
         state.to_owned(),
         heard,
         row.switches.to_string(),
+        row.placed.to_string(),
     ]
 }
 
@@ -104,12 +105,14 @@ pub(crate) fn cluster_switches(rows: &[ClusterSwitchRow]) -> String {
         vec![
             named(row.dpid, row.name.as_deref()),
             row.obeys.as_deref().map_or_else(|| "-".to_owned(), printable),
+            if row.placed { "yes" } else { "no" }.to_owned(),
             role.to_owned(),
             row.epoch.map_or_else(|| "-".to_owned(), |epoch| epoch.to_string()),
             masters.join(","),
         ]
     };
-    table(&["SWITCH", "OBEYS", "THIS NODE", "EPOCH", "ORDER OF MASTERS"], rows.iter().map(row))
+    let head = ["SWITCH", "OBEYS", "BY ORDER", "THIS NODE", "EPOCH", "ORDER OF MASTERS"];
+    table(&head, rows.iter().map(row))
 }
 
 #[cfg(test)]
@@ -123,7 +126,7 @@ mod tests {
             "nodes": [
                 {"name": "a", "address": "0.0.0.0:6640", "state": "no_majority", "switches": 0},
                 {"name": "b", "address": "192.0.2.2:6640", "state": "dead", "last_heard_ms": 3100,
-                 "switches": 12},
+                 "switches": 12, "placed": 2},
                 {"name": "c", "address": "192.0.2.3:6640", "state": "unknown", "switches": 0},
             ],
             "store": {"reachable": false, "last_error": "timed out\u{1b}", "revision": 91, "last_heard_ms": 4210},
@@ -132,10 +135,10 @@ mod tests {
         });
         let expected = "\
 cluster campus, seen by the node a
-NODE  ADDRESS         STATE        LAST HEARD  SWITCHES
-a     0.0.0.0:6640    no majority  -           0
-b     192.0.2.2:6640  dead         3100 ms     12
-c     192.0.2.3:6640  unknown      never       0
+NODE  ADDRESS         STATE        LAST HEARD  SWITCHES  BY ORDER
+a     0.0.0.0:6640    no majority  -           0         0
+b     192.0.2.2:6640  dead         3100 ms     12        2
+c     192.0.2.3:6640  unknown      never       0         0
 etcd does not answer, heard 4210 ms ago; all changes up to revision 91 are known
 newest epoch: 88
 certificate of this node: until 2031-10-17
@@ -146,13 +149,13 @@ this node is master of no switch: it hears no majority, or has not read etcd
         assert_eq!(cluster(&serde_json::from_value(status).unwrap()), expected);
         let rows = serde_json::json!([
             {"dpid": "00000000000000a1", "name": "core-1", "masters": ["b", "a"], "epoch": 7,
-             "obeys": "b", "role": "standby"},
+             "obeys": "b", "placed": true, "role": "standby"},
             {"dpid": "00000000000000a2", "masters": [], "role": "claiming"},
         ]);
         let expected = "\
-SWITCH            OBEYS  THIS NODE  EPOCH  ORDER OF MASTERS
-core-1            b      standby    7      b,a
-00000000000000a2  -      claiming   -
+SWITCH            OBEYS  BY ORDER  THIS NODE  EPOCH  ORDER OF MASTERS
+core-1            b      yes       standby    7      b,a
+00000000000000a2  -      no        claiming   -
 ";
         let rows: Vec<_> = serde_json::from_value(rows).unwrap();
         assert_eq!(cluster_switches(&rows), expected);

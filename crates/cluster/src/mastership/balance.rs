@@ -1,10 +1,13 @@
 //! Spreads switches over nodes: where a new switch goes, and which ones are moved.
+//!
+//! What an operator has placed stays where it is, unless its node drains.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bellrock_api::Dpid;
 
+use super::orders::MoveOrder;
 use super::{Mastership, Output};
 use crate::node::{MAX_NODES, NodeId};
 use crate::record::Record;
@@ -22,8 +25,8 @@ pub(super) struct Moves {
     /// Nothing is moved before.
     not_before: Duration,
     offer: Option<Offer>,
-    /// Moves that an operator wants.
-    wanted: BTreeMap<Dpid, NodeId>,
+    /// Moves that operators have ordered, and that are not done yet.
+    pub(super) orders: BTreeMap<Dpid, MoveOrder>,
     /// Offers of others that this node has accepted, by node.
     accepted: [Option<Dpid>; MAX_NODES],
 }
@@ -34,13 +37,14 @@ struct Offer {
     to: NodeId,
     until: Duration,
     is_accepted: bool,
+    /// Whether an operator has ordered it.
+    is_ordered: bool,
 }
 
 impl Moves {
     pub(super) fn new(now: Duration) -> Self {
-        let wanted = BTreeMap::new();
         let not_before = now + SETTLE_BEFORE_MOVES;
-        Moves { not_before, offer: None, wanted, accepted: [None; MAX_NODES] }
+        Moves { not_before, offer: None, orders: BTreeMap::new(), accepted: [None; MAX_NODES] }
     }
 
     /// Waits, as a node came or went.
@@ -48,15 +52,14 @@ impl Moves {
         self.not_before = now + SETTLE_BEFORE_MOVES;
     }
 
-    /// An operator wants this move.
-    pub(super) fn want(&mut self, dpid: Dpid, to: NodeId) {
-        self.wanted.insert(dpid, to);
+    /// Withdraws the offer of a switch: it is not this node's to move any more, or goes elsewhere.
+    pub(super) fn withdraw(&mut self, dpid: Dpid) {
+        self.offer = self.offer.filter(|offer| offer.dpid != dpid);
     }
 
-    /// A switch is not this node's to move any more.
-    pub(super) fn forget(&mut self, dpid: Dpid) {
-        self.wanted.remove(&dpid);
-        self.offer = self.offer.filter(|offer| offer.dpid != dpid);
+    /// Whether another node has accepted the switch, and the record of that is on its way.
+    pub(super) fn is_handing_over(&self, dpid: Dpid) -> bool {
+        self.offer.is_some_and(|offer| offer.dpid == dpid && offer.is_accepted)
     }
 
     /// The switch that is offered to a node.
@@ -97,15 +100,18 @@ impl Mastership {
         if !is_answer || offer.is_accepted {
             return;
         }
-        let dpid = offer.dpid;
+        let (dpid, is_ordered) = (offer.dpid, offer.is_ordered);
         if !self.is_master(dpid) {
             return;
         }
-        let order = self.order_with(dpid, node);
+        let masters = self.order_with(dpid, node);
         // If another record was written a moment ago, the next heartbeat accepts the offer too.
-        let is_sent = self.write(dpid, order, now, out);
+        let is_sent = self.write(dpid, masters, is_ordered, now, out);
         if let Some(offer) = &mut self.moves.offer {
             offer.is_accepted = is_sent;
+        }
+        if let Some(order) = self.moves.orders.get_mut(&dpid).filter(|_| is_ordered) {
+            order.is_sent |= is_sent;
         }
     }
 
@@ -114,7 +120,7 @@ impl Mastership {
         if let Some(offer) = self.moves.offer {
             let is_done = self.record(offer.dpid).and_then(Record::first) != Some(self.me);
             if is_done {
-                self.moves.forget(offer.dpid);
+                self.moves.offer = None;
             } else if now < offer.until {
                 return;
             } else {
@@ -125,23 +131,35 @@ impl Mastership {
         if !self.serving {
             return;
         }
-        if let Some((dpid, to)) = self.next_move(now) {
-            let until = now + OFFER_TIMEOUT;
-            self.moves.offer = Some(Offer { dpid, to, until, is_accepted: false });
-            self.next_heartbeat = now;
+        let ordered = self.next_ordered();
+        let Some((dpid, to)) = ordered.or_else(|| self.next_move(now)) else { return };
+        if let Some(order) = self.moves.orders.get_mut(&dpid) {
+            order.offers += 1;
         }
+        let (until, is_ordered) = (now + OFFER_TIMEOUT, ordered.is_some());
+        self.moves.offer = Some(Offer { dpid, to, until, is_accepted: false, is_ordered });
+        self.next_heartbeat = now;
     }
 
+    /// The next move that an operator has ordered. One that was not accepted comes after the
+    /// others.
+    fn next_ordered(&self) -> Option<(Dpid, NodeId)> {
+        let orders = self.moves.orders.iter();
+        let due = orders
+            .filter(|&(&dpid, order)| self.is_movable(dpid) && self.can_take(order.to, dpid))
+            .min_by_key(|(_, order)| order.offers);
+        due.map(|(&dpid, order)| (dpid, order.to))
+    }
+
+    /// The next move that evens out the numbers of switches, or empties a node that drains.
     fn next_move(&self, now: Duration) -> Option<(Dpid, NodeId)> {
-        let wanted = self.moves.wanted.iter().map(|(&dpid, &to)| (dpid, to));
-        let can_move =
-            |&(dpid, to): &(Dpid, NodeId)| self.is_movable(dpid) && self.can_take(to, dpid);
-        if let Some(wanted) = wanted.into_iter().find(can_move) {
-            return Some(wanted);
-        }
         if now < self.moves.not_before && !self.draining {
             return None;
         }
+        let may_go = |dpid: Dpid| {
+            let is_held = self.placed_at(dpid).is_some() || self.moves.orders.contains_key(&dpid);
+            self.is_movable(dpid) && (self.draining || !is_held)
+        };
         let mut takers: Vec<NodeId> = NodeId::all(self.nodes)
             .filter(|&node| node != self.me && self.may_serve(node) && !self.is_draining(node))
             .collect();
@@ -152,12 +170,14 @@ impl Mastership {
             .into_iter()
             .take_while(|&to| self.draining || self.load(self.me) > self.load(to) + tolerated)
             .find_map(|to| {
-                let dpids = self.switches.keys();
-                dpids.map(|&dpid| (dpid, to)).find(can_move)
+                let mut dpids = self.switches.keys().copied();
+                let next = dpids.find(|&dpid| may_go(dpid) && self.can_take(to, dpid));
+                next.map(|dpid| (dpid, to))
             })
     }
 
-    fn is_movable(&self, dpid: Dpid) -> bool {
+    /// Whether this node is master of a switch, and by the record too.
+    pub(super) fn is_movable(&self, dpid: Dpid) -> bool {
         self.is_master(dpid) && self.record(dpid).and_then(Record::first) == Some(self.me)
     }
 

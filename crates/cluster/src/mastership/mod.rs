@@ -32,15 +32,19 @@
 //!   node may have been master of one, and nobody may have heard of it.
 //! - **Moves.** A master that has too many switches, or drains, offers one. The other node accepts
 //!   it, the master writes the record, and serves until the other has claimed the switch.
+//! - **Orders.** A switch that an operator has moved is marked as placed in its record. Balancing
+//!   leaves it there until another node takes it over, its node drains, or an operator ends that.
 //!
 //! # What it is not
 //! It knows no flows. It does not say what an app may do while its switch has no master.
 
 mod balance;
 mod doubt;
+mod orders;
 mod switch;
 mod unclaimed;
 mod unused;
+mod writing;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -52,6 +56,8 @@ use crate::node::{MAX_NODES, NodeId};
 use crate::peers::{Peers, View};
 use crate::record::{Generation, Record};
 use balance::Moves;
+use orders::Release;
+pub use orders::{NotMoved, ORDER_LIMIT};
 use switch::Entry;
 pub use unused::KEEP_RECORDS;
 
@@ -148,8 +154,13 @@ pub enum Input {
     Asked(Dpid, Option<Generation>),
     /// Give all switches to others, or stop that.
     Drain(bool),
-    /// Give this switch to another node, if this node is its master.
+    /// Give this switch to a node by order of an operator, if this node is its master, or hold it
+    /// at this one. [`Output::Moved`] follows, unless another order for the same switch comes
+    /// before.
     Move(Dpid, NodeId),
+    /// End what operators have ordered: balancing may move all switches again. [`Output::Balanced`]
+    /// follows.
+    Balance,
 }
 
 /// What became of a record that was to be written.
@@ -178,6 +189,8 @@ pub enum Output {
         masters: Vec<NodeId>,
         /// The minimum of the epoch.
         floor: u64,
+        /// Whether the first node has the switch by order of an operator.
+        placed: bool,
         /// The revision of the record that is replaced.
         expected: u64,
     },
@@ -191,6 +204,14 @@ pub enum Output {
     },
     /// Send a heartbeat to a peer.
     Send(NodeId, Heartbeat),
+    /// What has become of an [`Input::Move`]. Done: the other node is master.
+    Moved(Dpid, Result<(), NotMoved>),
+    /// What has become of an [`Input::Balance`].
+    Balanced {
+        /// Number of switches that are placed by order still: etcd has not confirmed the end within
+        /// [`ORDER_LIMIT`], or this node does not serve.
+        left: usize,
+    },
     /// Something that an operator wants to know.
     Notice(Notice),
 }
@@ -276,6 +297,8 @@ pub struct Mastership {
     serving: bool,
     draining: bool,
     moves: Moves,
+    /// Marks of moves that an operator wants to end.
+    release: Option<Release>,
     next_heartbeat: Duration,
     /// Whether all switches must be looked at: who is alive has changed.
     look_at_all: bool,
@@ -308,6 +331,7 @@ impl Mastership {
             serving: false,
             draining: false,
             moves: Moves::new(now),
+            release: None,
             next_heartbeat: now,
             look_at_all: false,
             doubt_again: None,
@@ -336,7 +360,8 @@ impl Mastership {
             Input::Demoted(dpid) => self.demoted(dpid, now, out),
             Input::Asked(dpid, newest) => self.asked(dpid, newest, now),
             Input::Drain(draining) => self.drain(draining, now),
-            Input::Move(dpid, to) => self.moves.want(dpid, to),
+            Input::Move(dpid, to) => self.order_move(dpid, to, now),
+            Input::Balance => self.order_balance(now),
         }
         self.advance(now, out);
     }
@@ -364,6 +389,7 @@ impl Mastership {
             }
             self.look_at(dpid, now, out);
         }
+        self.carry_on_orders(now, out);
         self.balance(now);
         self.remove_unused(now, out);
         if now >= self.next_heartbeat {

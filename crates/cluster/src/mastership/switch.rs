@@ -6,9 +6,8 @@ use bellrock_api::{Dpid, RoleOrder};
 
 use super::unclaimed::Unclaimed;
 use super::{
-    CONNECT_GRACE, LOOK_FOR_PLACE, MAX_REFUSED_CLAIMS, MAX_SWITCHES, MAX_WRITE_PAUSE, Mastership,
-    NEW_SWITCH, Notice, Output, RECORD_FOLLOWS, RETRY, SwitchRole, UNANSWERED, UNFIT, WriteResult,
-    YIELD,
+    CONNECT_GRACE, LOOK_FOR_PLACE, MAX_REFUSED_CLAIMS, MAX_SWITCHES, Mastership, NEW_SWITCH,
+    Notice, Output, RECORD_FOLLOWS, RETRY, SwitchRole, UNANSWERED, UNFIT, YIELD,
 };
 use crate::node::NodeId;
 use crate::record::{Generation, Record, is_later, later, next_epoch};
@@ -21,15 +20,15 @@ pub(super) struct Entry {
     /// When the entry is looked at again.
     pub(super) wake: Option<Duration>,
     /// The newest epoch of any record or claim, which the next record must exceed.
-    epoch: u64,
+    pub(super) epoch: u64,
     /// The last generation that this process has claimed.
-    claimed: Option<Generation>,
+    pub(super) claimed: Option<Generation>,
     /// The record that is being written: its first node, and when it counts as failed.
-    writing: Option<(NodeId, Duration)>,
+    pub(super) writing: Option<(NodeId, Duration)>,
     /// Whether etcd has not taken the last record.
-    has_failed: bool,
+    pub(super) has_failed: bool,
     /// When the next record may be written.
-    next_write: Duration,
+    pub(super) next_write: Duration,
     /// Number of records that this node has written since the switch has had a master.
     pub(super) writes: u32,
     /// Since when this node waits for nodes in front of it that live and lack the switch.
@@ -53,7 +52,7 @@ pub(super) struct Here {
     since: Duration,
     pub(super) role: Role,
     /// The newest generation that the switch is known to have seen.
-    newest: Option<Generation>,
+    pub(super) newest: Option<Generation>,
     /// Whether this is what the switch has seen, or must be asked for before a claim.
     pub(super) question: Question,
     /// No claim before.
@@ -133,7 +132,7 @@ impl Mastership {
             entry.here = None;
         }
         self.forget_unknown(dpid);
-        self.moves.forget(dpid);
+        self.moves.withdraw(dpid);
         self.next_heartbeat = Duration::ZERO;
     }
 
@@ -191,24 +190,6 @@ impl Mastership {
             here.must_jump = false;
         }
         self.forget_unknown(dpid);
-        self.wake_at(dpid, now);
-    }
-
-    pub(super) fn written(&mut self, dpid: Dpid, result: WriteResult, now: Duration) {
-        let Some(entry) = self.switches.get_mut(&dpid) else { return };
-        if let Some((first, _)) = entry.writing.take() {
-            self.writing[first.index()] -= 1;
-        }
-        let is_written = matches!(result, WriteResult::Written(_));
-        entry.has_failed = result == WriteResult::Failed;
-        entry.writes = entry.writes.saturating_add(u32::from(is_written));
-        match result {
-            WriteResult::Written(record) | WriteResult::Conflict(Some(record)) => {
-                self.change_record(dpid, record, now);
-            }
-            // It is written again when the pause is over.
-            WriteResult::Conflict(None) | WriteResult::Failed => {}
-        }
         self.wake_at(dpid, now);
     }
 
@@ -300,13 +281,14 @@ impl Mastership {
         }
         here.role = Role::Standby;
         here.question = Question::Open;
-        self.moves.forget(dpid);
+        self.moves.withdraw(dpid);
         self.wake_at(dpid, now);
     }
 
     /// Reports that this node has lost a switch to another one. After a move it is what was wanted.
     fn fenced(&self, dpid: Dpid, out: &mut Vec<Output>) {
-        if self.record(dpid).and_then(Record::first) == Some(self.me) {
+        let is_first = self.record(dpid).and_then(Record::first) == Some(self.me);
+        if is_first && !self.moves.is_handing_over(dpid) {
             out.push(Output::Notice(Notice::Fenced(dpid)));
         }
     }
@@ -566,62 +548,8 @@ impl Mastership {
             self.wake_at(dpid, now + LOOK_FOR_PLACE);
         } else {
             let masters = self.placement(dpid);
-            self.write(dpid, masters, now, out);
+            self.write(dpid, masters, false, now, out);
         }
-    }
-
-    /// Number of records that this node is writing. Few of them are not new.
-    fn writing_new(&self) -> usize {
-        self.writing.iter().sum()
-    }
-
-    fn write_with_me_first(&mut self, dpid: Dpid, now: Duration, out: &mut Vec<Output>) -> bool {
-        let order = self.order_with(dpid, self.me);
-        self.write(dpid, order, now, out)
-    }
-
-    /// The order of a switch with this node in front. Nodes that may not serve come last.
-    pub(super) fn order_with(&self, dpid: Dpid, first: NodeId) -> Vec<NodeId> {
-        let known = self.record(dpid).map_or(&[][..], |record| &record.masters);
-        let missing = NodeId::all(self.nodes).filter(|node| !known.contains(node));
-        let mut rest: Vec<NodeId> = known.iter().copied().chain(missing).collect();
-        rest.retain(|&node| node != first && node.index() < self.nodes);
-        rest.sort_by_key(|&node| !self.may_serve(node));
-        rest.insert(0, first);
-        rest
-    }
-
-    /// Writes a record, unless one is on its way. Returns whether it does.
-    pub(super) fn write(
-        &mut self,
-        dpid: Dpid,
-        masters: Vec<NodeId>,
-        now: Duration,
-        out: &mut Vec<Output>,
-    ) -> bool {
-        let Some(entry) = self.switches.get_mut(&dpid) else { return false };
-        let next = entry.writing.map_or(now, |(_, until)| until).max(entry.next_write);
-        if now < next {
-            self.wake_at(dpid, next);
-            return false;
-        }
-        let Some(&first) = masters.first() else { return false };
-        if let Some((before, _)) = entry.writing.replace((first, now + UNANSWERED)) {
-            self.writing[before.index()] -= 1;
-        }
-        self.writing[first.index()] += 1;
-        let pause = RETRY.saturating_mul(1 << entry.writes.min(16));
-        entry.next_write = now + pause.min(MAX_WRITE_PAUSE);
-        let newest = entry.here.as_ref().and_then(|here| here.newest);
-        let newest = Generation::newest(entry.claimed, newest);
-        out.push(Output::Write {
-            dpid,
-            masters,
-            floor: next_epoch(newest.map_or(entry.epoch, |it| later(entry.epoch, it.epoch()))),
-            expected: entry.record.as_ref().map_or(0, |record| record.revision),
-        });
-        self.wake_at(dpid, now + UNANSWERED);
-        true
     }
 
     pub(super) fn here(&mut self, dpid: Dpid) -> Option<&mut Here> {

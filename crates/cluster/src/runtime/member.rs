@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc as blocking};
 use std::time::Duration;
 
 use bellrock_api::runtime::{EventPublisher, RoleControl};
@@ -13,10 +13,11 @@ use tokio::time::{Instant, sleep_until};
 use tracing::{error, info, warn};
 
 use super::network::MemberNetwork;
+use super::orders::{OrderError, OrderResult, Orders};
 use super::remote::MemberRemote;
 use super::store::{NewRecord, Store, StoreEvent};
 use super::switches::{self, SwitchEvent};
-use super::{Command, NodeStatus, OrderError, Status, SwitchStatus};
+use super::{Command, NodeStatus, Status, SwitchStatus};
 use crate::etcd::Client;
 use crate::link::{LinkEvent, LinkTls, Links};
 use crate::mastership::{
@@ -63,6 +64,8 @@ pub(crate) struct Member {
     links: Links,
     store: Store,
     network: Network,
+    /// Orders of operators that wait for their end.
+    orders: Orders,
     /// For what is done beside the loop.
     events: mpsc::Sender<Event>,
     started: Instant,
@@ -103,6 +106,7 @@ impl Member {
             links,
             store: Store::new(client, names),
             network,
+            orders: Orders::default(),
             events,
             started: Instant::now(),
             connected: BTreeMap::new(),
@@ -351,10 +355,15 @@ impl Member {
                     let (network, events) = (self.network.clone(), self.events.clone());
                     tokio::task::spawn_local(switches::ask(network, dpid, events));
                 }
-                Output::Write { dpid, masters, floor, expected } => {
-                    records.push(NewRecord { dpid, masters, floor, expected });
+                Output::Write { dpid, masters, floor, placed, expected } => {
+                    records.push(NewRecord { dpid, masters, floor, placed, expected });
                 }
                 Output::Remove { dpid, expected } => unused.push((dpid, expected)),
+                Output::Moved(dpid, result) => {
+                    let names: Vec<&str> = self.nodes.iter().map(|(name, _)| &**name).collect();
+                    self.orders.moved(dpid, result, &names);
+                }
+                Output::Balanced { left } => self.orders.balanced(left),
                 Output::Notice(notice) => {
                     if let Notice::Dead(node) = notice {
                         remote.handle(self.now(), RemoteEvent::Dead(node), &self.machine);
@@ -440,7 +449,7 @@ impl Member {
     }
 
     /// Answers a command, or makes an input of it.
-    fn command(&self, command: Command, remote: &MemberRemote) -> Option<Input> {
+    fn command(&mut self, command: Command, remote: &MemberRemote) -> Option<Input> {
         match command {
             Command::Status(answer) => {
                 // Nobody may wait for it any more.
@@ -455,42 +464,84 @@ impl Member {
                 info!(draining, "an operator drains this node");
                 Some(Input::Drain(draining))
             }
-            Command::Move { dpid, to, answer } => {
-                let node = self.movable(dpid, &to);
-                let input = node.as_ref().ok().map(|&node| Input::Move(dpid, node));
-                let _ = answer.send(node.map(drop));
-                input
-            }
+            Command::Move { dpid, to, answer } => self.begin_move(dpid, &to, answer),
+            Command::Balance(answer) => self.begin_balance(answer),
             Command::Stop => None,
         }
     }
 
-    /// The node that a switch can be moved to.
-    fn movable(&self, dpid: Dpid, to: &str) -> Result<NodeId, OrderError> {
-        let place = self.nodes.iter().position(|(name, _)| name == to);
-        let node = place.and_then(NodeId::new).ok_or_else(|| {
+    /// Begins to move a switch, or says at once why it cannot be moved.
+    fn begin_move(
+        &mut self,
+        dpid: Dpid,
+        to: &str,
+        answer: blocking::Sender<OrderResult>,
+    ) -> Option<Input> {
+        let node = self.node_named(to).and_then(|node| {
+            self.orders.may_move(dpid)?;
+            self.may_order()?;
+            Ok(node)
+        });
+        match node {
+            Ok(node) => {
+                info!(%dpid, to, "an operator moves a switch");
+                self.orders.begin_move(dpid, to, answer);
+                Some(Input::Move(dpid, node))
+            }
+            Err(error) => {
+                let _ = answer.send(Err(error));
+                None
+            }
+        }
+    }
+
+    fn begin_balance(&mut self, answer: blocking::Sender<OrderResult>) -> Option<Input> {
+        if let Err(error) = self.may_order() {
+            let _ = answer.send(Err(error));
+            return None;
+        }
+        info!("an operator lets the cluster spread all switches");
+        self.orders.begin_balance(answer);
+        Some(Input::Balance)
+    }
+
+    fn node_named(&self, name: &str) -> Result<NodeId, OrderError> {
+        let place = self.nodes.iter().position(|(other, _)| other == name);
+        place.and_then(NodeId::new).ok_or_else(|| {
             let known: Vec<&str> = self.nodes.iter().map(|(name, _)| name.as_str()).collect();
-            OrderError::UnknownNode { name: to.into(), known: known.join(" ") }
-        })?;
-        if !matches!(self.machine.role(dpid), SwitchRole::Master(_)) {
-            let master = self.machine.record(dpid).and_then(Record::first);
-            let master = master.map(|node| self.name(node).into());
-            return Err(OrderError::NotMaster { dpid, master });
+            OrderError::UnknownNode { name: name.into(), known: known.join(" ") }
+        })
+    }
+
+    /// Whether this node can write orders of masters.
+    fn may_order(&self) -> Result<(), OrderError> {
+        if !self.machine.is_serving() {
+            return Err(OrderError::NotServing);
         }
-        if node != self.me && !self.machine.can_take(node, dpid) {
-            return Err(OrderError::CannotTake { dpid, node: to.into() });
+        match &self.store_trouble {
+            Some(why) => Err(OrderError::NoStore { why: why.clone() }),
+            None => Ok(()),
         }
-        Ok(node)
     }
 
     fn status(&self, remote: &MemberRemote) -> Status {
         let now = self.now();
+        let mut placed = BTreeMap::<NodeId, usize>::new();
+        for node in self.machine.switches().filter_map(|(_, record, _)| record?.placed_at()) {
+            *placed.entry(node).or_default() += 1;
+        }
         let nodes = self.nodes.iter().enumerate().filter_map(|(place, (name, address))| {
             let node = NodeId::new(place)?;
             let state = self.machine.node_state(node);
             let heard_ago = self.machine.heard(node).map(|at| now.saturating_sub(at));
-            let switches = self.machine.load(node);
-            Some(NodeStatus { name: name.clone(), address: *address, state, heard_ago, switches })
+            Some(NodeStatus {
+                name: name.clone(),
+                address: *address,
+                state,
+                heard_ago,
+                switches: self.machine.load(node),
+                placed: placed.get(&node).copied().unwrap_or(0),
+            })
         });
         let mastered =
             self.machine.switches().filter(|(.., role)| matches!(role, SwitchRole::Master(_)));
@@ -518,7 +569,8 @@ impl Member {
         let all = self.machine.switches().map(|(dpid, record, role)| {
             let masters = record.map_or(&[][..], |record| &record.masters);
             let masters = masters.iter().map(|&node| self.name(node).to_owned()).collect();
-            SwitchStatus { dpid, masters, epoch: record.map(Record::epoch), role }
+            let placed = record.is_some_and(|record| record.placed);
+            SwitchStatus { dpid, masters, epoch: record.map(Record::epoch), placed, role }
         });
         all.collect()
     }

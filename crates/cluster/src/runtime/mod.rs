@@ -14,6 +14,7 @@
 
 mod member;
 mod network;
+mod orders;
 mod remote;
 mod store;
 mod switches;
@@ -29,11 +30,13 @@ use tokio::sync::mpsc;
 
 use crate::etcd;
 use crate::link::{LinkError, LinkSettings, LinkTls, Links};
-use crate::mastership::{KEEP_RECORDS, MemberSettings, NodeState, SwitchRole};
+use crate::mastership::{KEEP_RECORDS, MemberSettings, NodeState, ORDER_LIMIT, SwitchRole};
 use crate::node::{MAX_NODES, NodeId};
 use crate::remote::{BeginOrder, RemoteRequests, RequestCounters};
 use member::{Event, Member};
 use network::MemberNetwork;
+pub use orders::OrderError;
+use orders::OrderResult;
 use remote::MemberRemote;
 pub(crate) use store::{NODES, Store, Trouble};
 
@@ -89,39 +92,6 @@ pub enum StartError {
     System(#[from] std::io::Error),
 }
 
-/// Why a question or an order was not answered.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum OrderError {
-    /// The thread has ended, or does not answer.
-    #[error("this node of the cluster is ending, or does not answer")]
-    Gone,
-    /// There is no node of this name.
-    #[error("the cluster has no node {name:?}: its nodes are {known}")]
-    UnknownNode {
-        /// As given.
-        name: String,
-        /// Names of the nodes.
-        known: String,
-    },
-    /// Only the master gives a switch away.
-    #[error("{dpid} is not this node's to move: its master is {}", master.as_deref().unwrap_or("unknown"))]
-    NotMaster {
-        /// The switch.
-        dpid: Dpid,
-        /// Its master, by the record.
-        master: Option<String>,
-    },
-    /// The other node could not be its master.
-    #[error("{node} cannot take {dpid}: it does not serve, drains, or does not have the switch")]
-    CannotTake {
-        /// The switch.
-        dpid: Dpid,
-        /// The other node.
-        node: String,
-    },
-}
-
 /// What an operator sees of a cluster, at one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
@@ -171,6 +141,8 @@ pub struct NodeStatus {
     pub heard_ago: Option<Duration>,
     /// Number of switches whose record has it in front.
     pub switches: usize,
+    /// Number of these that an operator has given to it.
+    pub placed: usize,
 }
 
 /// A switch, as this node sees it.
@@ -182,6 +154,8 @@ pub struct SwitchStatus {
     pub masters: Vec<String>,
     /// The epoch of that order. `None`: there is none yet.
     pub epoch: Option<u64>,
+    /// Whether an operator has given it to the first of these, so that balancing leaves it there.
+    pub placed: bool,
     /// What this node is there.
     pub role: SwitchRole,
 }
@@ -191,7 +165,8 @@ pub(crate) enum Command {
     Status(blocking::Sender<Status>),
     Switches(blocking::Sender<Vec<SwitchStatus>>),
     Drain(bool),
-    Move { dpid: Dpid, to: String, answer: blocking::Sender<Result<(), OrderError>> },
+    Move { dpid: Dpid, to: String, answer: blocking::Sender<OrderResult> },
+    Balance(blocking::Sender<OrderResult>),
     Stop,
 }
 
@@ -260,7 +235,7 @@ impl Cluster {
     /// # Errors
     /// [`OrderError::Gone`].
     pub fn status(&self) -> Result<Status, OrderError> {
-        self.ask(Command::Status)
+        self.ask(ANSWER_LIMIT, Command::Status)
     }
 
     /// All switches that the cluster knows.
@@ -268,7 +243,7 @@ impl Cluster {
     /// # Errors
     /// [`OrderError::Gone`].
     pub fn switches(&self) -> Result<Vec<SwitchStatus>, OrderError> {
-        self.ask(Command::Switches)
+        self.ask(ANSWER_LIMIT, Command::Switches)
     }
 
     /// Gives all switches of this node to others, or stops that.
@@ -279,12 +254,24 @@ impl Cluster {
         self.send(Command::Drain(draining))
     }
 
-    /// Gives a switch of this node to another one.
+    /// Gives a switch of this node to another one, and returns when that is its master. The switch
+    /// stays there until the node is lost or drains, or until the next order to move or to balance.
+    /// With the name of this node the switch stays here.
     ///
     /// # Errors
-    /// [`OrderError`].
+    /// [`OrderError`], at the latest after [`ORDER_LIMIT`].
     pub fn move_switch(&self, dpid: Dpid, to: &str) -> Result<(), OrderError> {
-        self.ask(|answer| Command::Move { dpid, to: to.into(), answer })?
+        let order = |answer| Command::Move { dpid, to: to.into(), answer };
+        self.ask(ORDER_LIMIT + ANSWER_LIMIT, order)?
+    }
+
+    /// Ends what moves have ordered, at all nodes: the switches are spread evenly again. Returns
+    /// when etcd has confirmed that; the switches follow one at a time.
+    ///
+    /// # Errors
+    /// [`OrderError`], at the latest after [`ORDER_LIMIT`].
+    pub fn balance(&self) -> Result<(), OrderError> {
+        self.ask(ORDER_LIMIT + ANSWER_LIMIT, Command::Balance)?
     }
 
     /// Ends the thread, and with it the connections to the other nodes. The roles stay as they are.
@@ -300,11 +287,12 @@ impl Cluster {
 
     fn ask<T>(
         &self,
+        limit: Duration,
         command: impl FnOnce(blocking::Sender<T>) -> Command,
     ) -> Result<T, OrderError> {
         let (answer, answered) = blocking::channel();
         self.send(command(answer))?;
-        answered.recv_timeout(ANSWER_LIMIT).map_err(|_| OrderError::Gone)
+        answered.recv_timeout(limit).map_err(|_| OrderError::Gone)
     }
 
     fn send(&self, command: Command) -> Result<(), OrderError> {

@@ -67,6 +67,9 @@ impl From<etcd::Error> for Trouble {
 struct Value {
     masters: Vec<String>,
     floor: u64,
+    /// Older releases ignore it, and leave it out of what they write.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    placed: bool,
 }
 
 /// A record that is to be written.
@@ -74,6 +77,7 @@ pub(crate) struct NewRecord {
     pub(crate) dpid: Dpid,
     pub(crate) masters: Vec<NodeId>,
     pub(crate) floor: u64,
+    pub(crate) placed: bool,
     pub(crate) expected: u64,
 }
 
@@ -205,6 +209,7 @@ impl Store {
                 Ok(Outcome::Committed { revision }) => WriteResult::Written(Record {
                     masters: new.masters.clone(),
                     floor: new.floor,
+                    placed: new.placed,
                     revision: u64::try_from(revision).unwrap_or_default(),
                 }),
                 Ok(Outcome::Conflict { found }) => {
@@ -235,7 +240,7 @@ impl Store {
 
     fn write_of(&self, new: &NewRecord) -> Option<Write> {
         let names = new.masters.iter().filter_map(|node| self.nodes.get(node.index()).cloned());
-        let value = Value { masters: names.collect(), floor: new.floor };
+        let value = Value { masters: names.collect(), floor: new.floor, placed: new.placed };
         let value = serde_json::to_vec(&value).ok()?;
         let expected = i64::try_from(new.expected).ok()?;
         Some(Write::put(format!("{MASTERS}{}", new.dpid), value, expected))
@@ -258,11 +263,29 @@ impl Store {
                 masters.push(node);
             }
         }
-        Some(Record { masters, floor: value.floor, revision: u64::try_from(revision).ok()? })
+        let Value { floor, placed, .. } = value;
+        Some(Record { masters, floor, placed, revision: u64::try_from(revision).ok()? })
     }
 }
 
 fn dpid_of(key: &[u8]) -> Option<Dpid> {
     let digits = std::str::from_utf8(key).ok()?.strip_prefix(MASTERS)?;
     digits.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_of_releases_that_know_no_mark_are_read_and_written_as_they_do() {
+        let unmarked = r#"{"masters":["a","b"],"floor":7}"#;
+        let value: Value = serde_json::from_str(unmarked).unwrap();
+        assert!(!value.placed);
+        assert_eq!(serde_json::to_string(&value).unwrap(), unmarked);
+        let marked = r#"{"masters":["a","b"],"floor":7,"placed":true}"#;
+        let value: Value = serde_json::from_str(marked).unwrap();
+        assert!(value.placed);
+        assert_eq!(serde_json::to_string(&value).unwrap(), marked);
+    }
 }

@@ -80,7 +80,10 @@ impl World {
                 let lasts = ms(self.random.u64(1000..10_000));
                 self.cut_store(node, lasts);
             }
-            15 => {}
+            15 => {
+                self.log(|| format!("node {node} ends what was ordered"));
+                self.give(node, Input::Balance);
+            }
             16 => {
                 self.log(|| "all nodes end, and etcd comes back with an old snapshot".into());
                 self.restore_store();

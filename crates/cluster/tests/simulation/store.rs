@@ -24,6 +24,7 @@ impl Store {
         dpid: Dpid,
         masters: Vec<NodeId>,
         floor: u64,
+        placed: bool,
         expected: u64,
     ) -> WriteResult {
         let present = self.records.get(&dpid);
@@ -31,7 +32,7 @@ impl Store {
             return WriteResult::Conflict(present.cloned());
         }
         self.revision += 1;
-        let record = Record { masters, floor, revision: self.revision };
+        let record = Record { masters, floor, placed, revision: self.revision };
         self.records.insert(dpid, record.clone());
         WriteResult::Written(record)
     }

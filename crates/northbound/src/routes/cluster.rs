@@ -5,8 +5,8 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::{Extension, Json};
 use bellrock_query::{
-    ClusterStatus, ClusterSwitchRow, DrainNode, GetCluster, GetSharedConfig, ListClusterSwitches,
-    MoveSwitch, ReloadAnswer, Rows, SetSharedConfig, SharedConfig,
+    BalanceCluster, ClusterStatus, ClusterSwitchRow, DrainNode, GetCluster, GetSharedConfig,
+    ListClusterSwitches, MoveSwitch, ReloadAnswer, Rows, SetSharedConfig, SharedConfig,
 };
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -55,12 +55,14 @@ pub(super) async fn cluster_switches(
 
 /// Give a switch to another node
 ///
-/// Ask the node that is its master. The answer comes when the move has begun.
+/// Ask the node that is its master. The answer comes when the other node is master, or after 5 s
+/// with a problem. Balancing leaves the switch there until that node is lost or drains, or until
+/// the next order to move it or to balance.
 #[utoipa::path(post, path = "/v1/cluster/switches/{switch}/move", tag = "controller", security(("token" = [])),
     params(("switch" = String, Path, description = "Its datapath id or its name.")),
     request_body = MoveBody,
     responses(
-    (status = 200, description = "The move has begun.", body = ClusterSwitchRow),
+    (status = 200, description = "The switch obeys the other node.", body = ClusterSwitchRow),
     (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn move_switch(
@@ -88,6 +90,22 @@ pub(super) async fn drain_node(
     Fields(order): Fields<DrainNode>,
 ) -> Result<Json<ClusterStatus>, Problem> {
     Ok(Json(shared.order(caller, order).await?))
+}
+
+/// Let the nodes spread all switches evenly, those that were moved by order too
+///
+/// Any node takes this order. The answer comes when etcd has confirmed it, and the switches follow
+/// one at a time.
+#[utoipa::path(post, path = "/v1/cluster/balance", tag = "controller", security(("token" = [])), responses(
+    (status = 200, description = "The cluster. No switch is placed by order any more.", body = ClusterStatus),
+    (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
+))]
+pub(super) async fn balance_cluster(
+    State(shared): State<Arc<Shared>>,
+    _: NoParams,
+    Extension(caller): Extension<Caller>,
+) -> Result<Json<ClusterStatus>, Problem> {
+    Ok(Json(shared.order(caller, BalanceCluster {}).await?))
 }
 
 /// The configuration that the nodes share

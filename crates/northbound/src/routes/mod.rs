@@ -81,6 +81,7 @@ fn parts() -> (Router<Arc<Shared>>, utoipa::openapi::OpenApi) {
         .routes(routes!(cluster::cluster_switches))
         .routes(routes!(cluster::move_switch))
         .routes(routes!(cluster::drain_node))
+        .routes(routes!(cluster::balance_cluster))
         .routes(routes!(cluster::shared_config, cluster::set_shared_config))
         .routes(routes!(network::switches))
         .routes(routes!(network::switch))

@@ -61,12 +61,7 @@ impl World {
             }
             loads[master.unwrap_or_default()] += 1;
         }
-        let of_living = || self.living().map(|(node, _)| loads[node]);
-        let (most, least) = (of_living().max().unwrap_or(0), of_living().min().unwrap_or(0));
-        if most - least > 1 {
-            return Err(format!("the switches are not spread: {loads:?}"));
-        }
-        Ok(())
+        self.is_spread(&loads)
     }
 
     pub(super) fn living(&self) -> impl Iterator<Item = (usize, &Node)> {

@@ -1,6 +1,7 @@
 //! The world of the nodes: time, connections, and what is on its way.
 
 mod end;
+mod moves;
 mod watching;
 
 use std::time::Duration;
@@ -8,7 +9,7 @@ use std::time::Duration;
 use bellrock_api::{Dpid, RoleOrder};
 use bellrock_cluster::heartbeat::{Heartbeat, SwitchReport};
 use bellrock_cluster::mastership::{
-    Input, KEEP_RECORDS, Mastership, MemberSettings, Notice, Output, SwitchRole,
+    Input, KEEP_RECORDS, Mastership, MemberSettings, NotMoved, Notice, Output, SwitchRole,
 };
 use bellrock_cluster::node::NodeId;
 use bellrock_cluster::record::Generation;
@@ -16,6 +17,7 @@ use bellrock_cluster::record::Generation;
 use crate::shared::Queue;
 use crate::store::Store;
 use crate::switch::{Claimed, Connection, Switch};
+use watching::NewRecord;
 
 /// How long faults happen, and how long nothing happens after them.
 const FAULTS: Duration = Duration::from_secs(20);
@@ -64,6 +66,8 @@ pub(crate) struct Node {
     process: u64,
     pub(crate) is_alive: bool,
     pub(crate) is_stopped: bool,
+    /// Whether the process was told to drain, at any time.
+    has_drained: bool,
     /// What came while the process was stopped.
     waiting: Vec<Input>,
     /// Faults that keep the node from etcd.
@@ -77,7 +81,7 @@ pub(crate) enum Event {
     Wake(usize),
     Input { node: usize, process: u64, input: Input },
     Heartbeat { from: usize, to: usize, heartbeat: Heartbeat },
-    Write { node: usize, process: u64, dpid: Dpid, masters: Vec<NodeId>, floor: u64, expected: u64 },
+    Write { node: usize, process: u64, new: NewRecord },
     Remove { node: usize, dpid: Dpid, expected: u64 },
     Watched { node: usize, history: u64 },
     Order { node: usize, switch: usize, number: u64, order: RoleOrder },
@@ -111,6 +115,10 @@ pub(crate) struct World {
     pub(crate) keep_records: Duration,
     /// Number of records that were removed.
     pub(crate) removed: usize,
+    /// What became of moves that were ordered.
+    pub(crate) moved: Vec<(Dpid, Result<(), NotMoved>)>,
+    /// The same of balances: how many switches were left where they had been moved.
+    pub(crate) balanced: Vec<usize>,
     /// Nodes that stay away.
     gone: Vec<usize>,
     /// Pairs of nodes of which the second does not hear the first.
@@ -174,6 +182,8 @@ impl World {
             lasting: Lasting::default(),
             keep_records: KEEP_RECORDS,
             removed: 0,
+            moved: Vec::new(),
+            balanced: Vec::new(),
             gone: Vec::new(),
             cuts: Vec::new(),
             link_cuts: Vec::new(),
@@ -188,6 +198,7 @@ impl World {
                 process: node as u64,
                 is_alive: false,
                 is_stopped: false,
+                has_drained: false,
                 waiting: Vec::new(),
                 store_cuts: 0,
                 seen: None,
@@ -233,14 +244,17 @@ impl World {
     }
 
     pub(crate) fn play_on(&mut self) -> Result<(), String> {
+        self.play_until(FAULTS + QUIET)?;
+        self.has_converged()?;
+        self.ends_moves()
+    }
+
+    fn play_until(&mut self, end: Duration) -> Result<(), String> {
         let mut events = 0;
-        while let Some((at, event)) = self.queue.pop() {
+        while let Some((at, event)) = self.queue.pop_until(end) {
             self.now = at;
             if at >= FAULTS && !self.is_quiet {
                 self.end_faults();
-            }
-            if at >= FAULTS + QUIET {
-                break;
             }
             self.happen(event);
             if let Some(failure) = self.failure.take() {
@@ -251,7 +265,8 @@ impl World {
                 return Err("there is no end of events".into());
             }
         }
-        self.has_converged()
+        self.now = end;
+        Ok(())
     }
 
     pub(crate) fn after(&mut self, delay: Duration, event: Event) {
@@ -288,9 +303,7 @@ impl World {
                     self.give(to, Input::Heard(from, heartbeat));
                 }
             }
-            Event::Write { node, process, dpid, masters, floor, expected } => {
-                self.write(node, process, dpid, masters, floor, expected);
-            }
+            Event::Write { node, process, new } => self.write(node, process, new),
             Event::Remove { node, dpid, expected } => self.remove(node, dpid, expected),
             Event::Watched { node, history } => {
                 // What is missed comes later.
@@ -361,6 +374,7 @@ impl World {
             return;
         }
         let mut out = Vec::new();
+        this.has_drained |= matches!(input, Some(Input::Drain(true)));
         if let Some(Input::Heard(_, heartbeat)) = &mut input
             && self.fence == Fence::Silent
         {
@@ -386,9 +400,9 @@ impl World {
                 let to = peer.index();
                 self.after(delay, Event::Heartbeat { from: node, to, heartbeat });
             }
-            Output::Write { dpid, masters, floor, expected } => {
-                let write = Event::Write { node, process, dpid, masters, floor, expected };
-                self.after(2 * delay, write);
+            Output::Write { dpid, masters, floor, placed, expected } => {
+                let new = NewRecord { dpid, masters, floor, placed, expected };
+                self.after(2 * delay, Event::Write { node, process, new });
             }
             Output::Remove { dpid, expected } => {
                 self.after(2 * delay, Event::Remove { node, dpid, expected });
@@ -407,6 +421,17 @@ impl World {
                     let number = connection.number;
                     self.after(ms(1), Event::Ask { node, switch, number });
                 }
+            }
+            Output::Moved(dpid, result) => {
+                self.log(|| format!("node {node}: move of {dpid}: {result:?}"));
+                if result.is_ok() {
+                    self.check_move(dpid);
+                }
+                self.moved.push((dpid, result));
+            }
+            Output::Balanced { left } => {
+                self.log(|| format!("node {node}: balanced, {left} left"));
+                self.balanced.push(left);
             }
             Output::Notice(notice) => {
                 self.log(|| format!("node {node}: {notice:?}"));
@@ -513,6 +538,7 @@ impl World {
         this.machine = machine;
         this.is_alive = true;
         this.is_stopped = false;
+        this.has_drained = false;
         this.seen = None;
         this.waiting.clear();
         this.process = self.queue.number();

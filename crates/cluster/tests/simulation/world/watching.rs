@@ -8,6 +8,15 @@ use bellrock_cluster::node::NodeId;
 
 use super::{Event, Fence, World, ms};
 
+/// A record on its way to etcd.
+pub(crate) struct NewRecord {
+    pub(super) dpid: Dpid,
+    pub(super) masters: Vec<NodeId>,
+    pub(super) floor: u64,
+    pub(super) placed: bool,
+    pub(super) expected: u64,
+}
+
 impl World {
     pub(super) fn read_store(&mut self, node: usize) {
         let process = self.nodes[node].process;
@@ -52,15 +61,8 @@ impl World {
         }
     }
 
-    pub(super) fn write(
-        &mut self,
-        node: usize,
-        process: u64,
-        dpid: Dpid,
-        masters: Vec<NodeId>,
-        floor: u64,
-        expected: u64,
-    ) {
+    pub(super) fn write(&mut self, node: usize, process: u64, new: NewRecord) {
+        let dpid = new.dpid;
         let delay = self.delay();
         // Half of the writes that fail are done all the same.
         let fails = self.nodes[node].store_cuts > 0;
@@ -68,9 +70,15 @@ impl World {
             let input = Input::Written(dpid, WriteResult::Failed);
             return self.after(ms(200), Event::Input { node, process, input });
         }
-        let result = self.store.write(dpid, masters, floor, expected);
+        let gives_away = self.gives_away(node, &new);
+        let NewRecord { masters, floor, placed, expected, .. } = new;
+        let result = self.store.write(dpid, masters, floor, placed, expected);
         self.log(|| format!("node {node} writes {dpid}: {result:?}"));
         if let WriteResult::Written(_) = &result {
+            if gives_away {
+                self.failure =
+                    Some(format!("node {node} gives {dpid} away, which was moved to it"));
+            }
             self.store_changed();
         }
         let result = if fails { WriteResult::Failed } else { result };

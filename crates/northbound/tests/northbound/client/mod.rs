@@ -383,6 +383,7 @@ impl Operator for Fixed {
             }
             Request::MoveSwitch(_) => Answer::MoveSwitch(cluster_switch()),
             Request::DrainNode(_) => Answer::DrainNode(cluster()),
+            Request::BalanceCluster(_) => Answer::BalanceCluster(cluster()),
             Request::GetSharedConfig(_) => Answer::GetSharedConfig(SharedConfig {
                 generation: 4,
                 text: "switches: {s1: a1}\n".to_owned(),
