@@ -4,7 +4,6 @@
 //! What must hold at every moment:
 //! - A switch that has obeyed one master never again obeys one with an older generation.
 //! - No two nodes are obeyed with the same generation.
-//!
 //! - No node gives a switch away that an operator has moved to it, unless it drains.
 //!
 //! What must hold some time after the last fault: each switch has one master, which all nodes know,
@@ -221,7 +220,7 @@ fn moves_hold_until_an_operator_balances_at_any_node() {
 }
 
 #[test]
-fn what_a_lost_node_was_given_is_spread_when_it_is_back() {
+fn switches_moved_to_a_lost_node_are_spread_when_it_is_back() {
     let mut world = with_moved_switches();
     world.kill(1);
     world.run_until(Duration::from_secs(20));
