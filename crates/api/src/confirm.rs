@@ -404,8 +404,7 @@ mod tests {
         for is_answered in [true, false] {
             let value = Arc::new(());
             let (promise, answer) = promise();
-            let mut programmed =
-                ProgramFuture::in_parts([(1, answer)]).holding(Arc::clone(&value));
+            let mut programmed = ProgramFuture::in_parts([(1, answer)]).holding(Arc::clone(&value));
             assert!(poll(Pin::new(&mut programmed)).is_pending());
             assert_eq!(Arc::strong_count(&value), 2);
             if is_answered {

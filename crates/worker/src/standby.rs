@@ -20,9 +20,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bellrock_api::{
-    ConnectionEnd, ControllerRole, EndReason, RequestError, RoleOrder, SwitchInfo,
-};
+use bellrock_api::{ConnectionEnd, ControllerRole, EndReason, RequestError, RoleOrder, SwitchInfo};
 use bellrock_session::{FirstRole, xid};
 use tracing::info;
 

@@ -312,7 +312,10 @@ fn what_an_operator_deletes_is_put_back_at_once(version: Version) {
     let altered = events.iter().filter(|record| record.event.name() == "wanted_altered");
     let texts: Vec<_> = altered.map(|record| record.event.to_string()).collect();
     assert_eq!(texts.len(), 2);
-    assert!(texts.iter().all(|text| text.contains("changed by an order of an operator")), "{texts:?}");
+    assert!(
+        texts.iter().all(|text| text.contains("changed by an order of an operator")),
+        "{texts:?}"
+    );
     lab.run_for(2 * WHILE);
     let order = OperatorChange::begin(&network, Dpid(2));
     drop(order);

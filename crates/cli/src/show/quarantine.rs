@@ -45,9 +45,7 @@ pub(crate) fn blocked(list: &BlockedList) -> String {
     };
     let mut text = match rows[..] {
         [] => "nobody is blocked\n".to_owned(),
-        _ => {
-            named_table(head, &[], rows.iter().map(|entry| (entry.name.as_deref(), row(entry))))
-        }
+        _ => named_table(head, &[], rows.iter().map(|entry| (entry.name.as_deref(), row(entry)))),
     };
     for line in list.file_problem.iter().flat_map(|problem| problem.lines()) {
         text.push_str(&format!("not in force: {}\n", printable(line)));

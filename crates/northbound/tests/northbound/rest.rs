@@ -156,7 +156,8 @@ fn rows_parameters_and_parts_of_paths_arrive() {
         assert_eq!(serde_json::to_value(last).unwrap(), expected);
     }
     let reply = lab.order(&lab.write, "DELETE", "/v1/quarantine/10.0.0.0%2F8", "");
-    let expected = json!({"let_back": "10.0.0.0/8", "gaps": [], "more_gaps": 0, "at_other_nodes": 0});
+    let expected =
+        json!({"let_back": "10.0.0.0/8", "gaps": [], "more_gaps": 0, "at_other_nodes": 0});
     assert_eq!(reply.json(), expected);
     let reply = lab.order(
         &lab.write,
