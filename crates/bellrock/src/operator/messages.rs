@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use bellrock_api::openflow::{FlowMod, MessageKind, RequestKind};
 use bellrock_api::runtime::RawMessages;
 use bellrock_api::{
-    ChangeOutcome, Names, Network, Reply, RequestError, RequestFuture, SwitchInfo, ToSwitch,
+    ChangeOutcome, Error, Names, Network, Reply, RequestError, RequestFuture, SwitchInfo, ToSwitch,
     Version,
 };
 use bellrock_query::{
@@ -159,6 +159,10 @@ fn reply(request: RequestFuture) -> Result<Reply, (ErrorKind, String)> {
         Some(Ok(reply)) => Ok(reply),
         // The switch says that it has none.
         Some(Err(error)) if error.is_none() => Err((ErrorKind::Refused, error.to_string())),
+        // The request is right, and this controller is not the one that can send it.
+        Some(Err(error @ RequestError::NotSent(Error::NoMaster(_)))) => {
+            Err((ErrorKind::Refused, error.to_string()))
+        }
         Some(Err(error @ RequestError::NotSent(_))) => Err((ErrorKind::Invalid, error.to_string())),
         Some(Err(error)) => Err((ErrorKind::Timeout, error.to_string())),
         None => Err((ErrorKind::Timeout, format!("there is no reply within {limit} s"))),
