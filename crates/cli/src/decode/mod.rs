@@ -171,7 +171,6 @@ impl CaptureProblem {
             Self::Gap { stream, .. }
             | Self::Skipped { stream, .. }
             | Self::NotOpenFlow { stream, .. }
-            | Self::Encrypted { stream, .. }
             | Self::Unfinished { stream, .. }
             | Self::Forgotten { stream } => Some(*stream),
             _ => None,
