@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use bellrock::names::Names;
 use bellrock::prelude::*;
 use bellrock::query::{
-    AppScope, BalanceCluster, ClusterHandle, ClusterRequestsRow, ClusterStatus, ClusterStoreRow, ClusterSwitchRow,
-    DrainNode, ErrorKind, GetCluster, ListApps, ListClusterSwitches, MoveSwitch, NodeRole, NodeRow,
-    NodeState, QueryError, SwitchRef,
+    AppScope, BalanceCluster, ClusterHandle, ClusterRequestsRow, ClusterStatus, ClusterStoreRow,
+    ClusterSwitchRow, DrainNode, ErrorKind, GetCluster, ListApps, ListClusterSwitches, MoveSwitch,
+    NodeRole, NodeRow, NodeState, QueryError, SwitchRef,
 };
 use bellrock::services::leadership::Leadership;
 use bellrock::services::store::MemoryStore;

@@ -29,7 +29,10 @@ impl Node {
     fn serving(records: usize) -> Self {
         let record = |number: usize| {
             let masters = vec![node(1), node(0), node(2)];
-            (Dpid(number as u64), Record { masters, floor: 0, placed: false, revision: number as u64 + 1 })
+            (
+                Dpid(number as u64),
+                Record { masters, floor: 0, placed: false, revision: number as u64 + 1 },
+            )
         };
         Node::with((0..records).map(record).collect())
     }
@@ -103,7 +106,8 @@ fn writes(out: &[Output]) -> Vec<Dpid> {
 /// Connects a switch whose record (epoch 7) has node 0 in front, and returns what node 0 does.
 fn connect(newest: Option<Generation>) -> (Node, Vec<Output>) {
     let masters = vec![node(0), node(1), node(2)];
-    let mut node_0 = Node::with(vec![(SWITCH, Record { masters, floor: 0, placed: false, revision: 7 })]);
+    let mut node_0 =
+        Node::with(vec![(SWITCH, Record { masters, floor: 0, placed: false, revision: 7 })]);
     let mut out = Vec::new();
     node_0.machine.handle(node_0.now, Input::Connected(SWITCH, newest), &mut out);
     out.extend(node_0.run(Duration::from_millis(100)));
@@ -208,7 +212,8 @@ fn after_a_stale_claim_the_record_of_the_newer_master_has_time_to_come() {
     out.extend(node_0.run(Duration::from_millis(400)));
     assert_eq!((claims(&out), writes(&out)), (vec![], vec![]));
     // It comes, and the other node is master.
-    let record = Record { masters: vec![node(1), node(0), node(2)], floor: 8, placed: false, revision: 8 };
+    let record =
+        Record { masters: vec![node(1), node(0), node(2)], floor: 8, placed: false, revision: 8 };
     node_0.machine.handle(node_0.now, Input::Changed(SWITCH, Some(record)), &mut out);
     let generations = Some(vec![Some(Generation::new(8, 0, node(1)))]);
     let switches = SwitchReport::All { version: 1, switches: vec![SWITCH], generations };
@@ -302,7 +307,8 @@ fn a_node_that_the_switch_has_left_asks_before_it_claims_again() {
 #[test]
 fn a_switch_that_nobody_claims_is_asked_and_reported_until_it_has_a_master() {
     let masters = vec![node(1), node(0), node(2)];
-    let mut node_0 = Node::with(vec![(SWITCH, Record { masters, floor: 0, placed: false, revision: 7 })]);
+    let mut node_0 =
+        Node::with(vec![(SWITCH, Record { masters, floor: 0, placed: false, revision: 7 })]);
     let mut out = Vec::new();
     // Node 1 has the switch, and does not claim it.
     let has = |version, generation| SwitchReport::All {
@@ -473,7 +479,12 @@ fn a_move_that_another_node_takes_over_is_no_success() {
 #[test]
 fn an_order_to_balance_takes_all_marks_away_and_says_how_many_are_left() {
     let masters = vec![node(1), node(0), node(2)];
-    let record = |number: u64| Record { masters: masters.clone(), floor: 0, placed: true, revision: number + 1 };
+    let record = |number: u64| Record {
+        masters: masters.clone(),
+        floor: 0,
+        placed: true,
+        revision: number + 1,
+    };
     let mut node_0 = Node::with((0..3).map(|number| (Dpid(number), record(number))).collect());
     let mut out = Vec::new();
     node_0.machine.handle(node_0.now, Input::Balance, &mut out);

@@ -5,17 +5,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::audit;
 use crate::{
-    AppRow, AskSwitch, BalanceCluster, Block, BlockedList, CircuitRow, CleanAnswer, CleanFlows, ClusterStatus,
-    ClusterSwitchRow, CountFlows, CounterMeaning, Counters, DescribeCounters, DrainNode, EventRow,
-    EventsAfter, FlowPage, FollowEvents, ForgetIdentity, GetCluster, GetCounters, GetSharedConfig,
-    GetStatus, GetTopology, GroupRow, HostRow, JudgeRelay, LatencyRow, LinkRow, ListApps,
-    ListBlocked, ListCircuits, ListClusterSwitches, ListEvents, ListFlows, ListGroups, ListHosts,
-    ListIdentities, ListLatencies, ListLinks, ListMeters, ListOrphans, ListPorts, ListRelays,
-    ListReservations, ListStatic, ListSwitches, ListTasks, MeterRow, MoveSwitch, PinRow,
-    PortStatsRow, QuarantineAnswer, RelayRow, Release, Reload, ReloadAnswer, ReservationRow,
-    Reserve, Rows, SendMessages, SentMessages, SetSharedConfig, SetStatic, SharedConfig,
-    StaticAnswer, StaticRow, Status, SwitchFlows, SwitchOrphans, SwitchReply, SwitchRow, TaskRow,
-    TopologyAnswer, Unblock,
+    AppRow, AskSwitch, BalanceCluster, Block, BlockedList, CircuitRow, CleanAnswer, CleanFlows,
+    ClusterStatus, ClusterSwitchRow, CountFlows, CounterMeaning, Counters, DescribeCounters,
+    DrainNode, EventRow, EventsAfter, FlowPage, FollowEvents, ForgetIdentity, GetCluster,
+    GetCounters, GetSharedConfig, GetStatus, GetTopology, GroupRow, HostRow, JudgeRelay,
+    LatencyRow, LinkRow, ListApps, ListBlocked, ListCircuits, ListClusterSwitches, ListEvents,
+    ListFlows, ListGroups, ListHosts, ListIdentities, ListLatencies, ListLinks, ListMeters,
+    ListOrphans, ListPorts, ListRelays, ListReservations, ListStatic, ListSwitches, ListTasks,
+    MeterRow, MoveSwitch, PinRow, PortStatsRow, QuarantineAnswer, RelayRow, Release, Reload,
+    ReloadAnswer, ReservationRow, Reserve, Rows, SendMessages, SentMessages, SetSharedConfig,
+    SetStatic, SharedConfig, StaticAnswer, StaticRow, Status, SwitchFlows, SwitchOrphans,
+    SwitchReply, SwitchRow, TaskRow, TopologyAnswer, Unblock,
 };
 
 /// A request, and the type of its answer.

@@ -2,16 +2,16 @@
 
 use bellrock_api::{Dpid, Port, Version};
 use bellrock_query::{
-    Answer, AskSwitch, BalanceCluster, Block, CleanFlows, ClusterStatus, ClusterSwitchRow, CountFlows,
-    DescribeCounters, DrainNode, ErrorKind, FlowPage, FlowRow, FollowEvents, ForgetIdentity,
-    GetCluster, GetCounters, GetSharedConfig, GetStatus, GetTopology, GroupKind, JudgeRelay,
-    LinkRow, ListApps, ListBlocked, ListCircuits, ListClusterSwitches, ListEvents, ListFlows,
-    ListGroups, ListHosts, ListIdentities, ListLatencies, ListLinks, ListMeters, ListOrphans,
-    ListPorts, ListRelays, ListReservations, ListStatic, ListSwitches, ListTasks, MessageBytes,
-    MeterUnit, MoveSwitch, NodeRole, Operator, Page, PortState, QueryError, RelayVerdict, Release,
-    Reload, Request, ReservationRow, ReservationState, Reserve, Rows, SendMessages,
-    SetSharedConfig, SetStatic, StaticBand, StaticBucket, StaticEntry, StaticFlow, StaticGroup,
-    StaticMeter, SwitchRef, Unblock,
+    Answer, AskSwitch, BalanceCluster, Block, CleanFlows, ClusterStatus, ClusterSwitchRow,
+    CountFlows, DescribeCounters, DrainNode, ErrorKind, FlowPage, FlowRow, FollowEvents,
+    ForgetIdentity, GetCluster, GetCounters, GetSharedConfig, GetStatus, GetTopology, GroupKind,
+    JudgeRelay, LinkRow, ListApps, ListBlocked, ListCircuits, ListClusterSwitches, ListEvents,
+    ListFlows, ListGroups, ListHosts, ListIdentities, ListLatencies, ListLinks, ListMeters,
+    ListOrphans, ListPorts, ListRelays, ListReservations, ListStatic, ListSwitches, ListTasks,
+    MessageBytes, MeterUnit, MoveSwitch, NodeRole, Operator, Page, PortState, QueryError,
+    RelayVerdict, Release, Reload, Request, ReservationRow, ReservationState, Reserve, Rows,
+    SendMessages, SetSharedConfig, SetStatic, StaticBand, StaticBucket, StaticEntry, StaticFlow,
+    StaticGroup, StaticMeter, SwitchRef, Unblock,
 };
 use serde_json::json;
 
@@ -278,7 +278,8 @@ fn a_switch_of_a_cluster_has_its_masters_and_its_role() {
     assert_eq!(serde_json::to_value(&row).unwrap(), form);
     assert_eq!(serde_json::from_value::<ClusterSwitchRow>(form).unwrap(), row);
     // A node of an earlier release counts nothing, and knows no order.
-    let old = json!({"dpid": "00000000000000a1", "masters": ["b"], "obeys": "b", "role": "standby"});
+    let old =
+        json!({"dpid": "00000000000000a1", "masters": ["b"], "obeys": "b", "role": "standby"});
     assert!(!serde_json::from_value::<ClusterSwitchRow>(old).unwrap().placed);
     let status = json!({"name": "campus", "node": "a", "serving": true, "nodes": [], "store": {"reachable": true}});
     let status: ClusterStatus = serde_json::from_value(status).unwrap();

@@ -115,7 +115,11 @@ impl Mastership {
         }
         if order.is_written {
             let is_done = self.has_become_master(order.to, dpid);
-            return if is_done { Some(Ok(())) } else { is_over.then_some(Err(NotMoved::NotObeyed)) };
+            return if is_done {
+                Some(Ok(()))
+            } else {
+                is_over.then_some(Err(NotMoved::NotObeyed))
+            };
         }
         // The switch may obey the other node before etcd has answered this one.
         let may_be_done = order.is_sent && first == Some(self.me);

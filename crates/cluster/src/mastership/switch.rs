@@ -6,8 +6,8 @@ use bellrock_api::{Dpid, RoleOrder};
 
 use super::unclaimed::Unclaimed;
 use super::{
-    CONNECT_GRACE, LOOK_FOR_PLACE, MAX_REFUSED_CLAIMS, MAX_SWITCHES, Mastership, NEW_SWITCH, Notice,
-    Output, RECORD_FOLLOWS, RETRY, SwitchRole, UNANSWERED, UNFIT, YIELD,
+    CONNECT_GRACE, LOOK_FOR_PLACE, MAX_REFUSED_CLAIMS, MAX_SWITCHES, Mastership, NEW_SWITCH,
+    Notice, Output, RECORD_FOLLOWS, RETRY, SwitchRole, UNANSWERED, UNFIT, YIELD,
 };
 use crate::node::NodeId;
 use crate::record::{Generation, Record, is_later, later, next_epoch};

@@ -247,7 +247,10 @@ mod tests {
             orders.begin_balance(one.0);
             orders.begin_balance(other.0);
             orders.balanced(left);
-            assert_eq!([one.1.recv().unwrap(), other.1.recv().unwrap()], [expected.clone(), expected]);
+            assert_eq!(
+                [one.1.recv().unwrap(), other.1.recv().unwrap()],
+                [expected.clone(), expected]
+            );
         }
     }
 }

@@ -27,9 +27,10 @@ impl World {
 
     /// A move is reported as done only if a record has said so.
     pub(super) fn check_move(&mut self, dpid: Dpid) {
-        let is_known = self.past.iter().any(|store| {
-            store.record(dpid).is_some_and(|record| record.placed_at().is_some())
-        });
+        let is_known = self
+            .past
+            .iter()
+            .any(|store| store.record(dpid).is_some_and(|record| record.placed_at().is_some()));
         if !is_known {
             self.failure = Some(format!("{dpid} is reported as moved, and no record says so"));
         }

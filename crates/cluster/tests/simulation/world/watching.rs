@@ -76,7 +76,8 @@ impl World {
         self.log(|| format!("node {node} writes {dpid}: {result:?}"));
         if let WriteResult::Written(_) = &result {
             if gives_away {
-                self.failure = Some(format!("node {node} gives {dpid} away, which was moved to it"));
+                self.failure =
+                    Some(format!("node {node} gives {dpid} away, which was moved to it"));
             }
             self.store_changed();
         }
