@@ -24,9 +24,10 @@ use bellrock_api::openflow::{
 use bellrock_api::{
     Cookie, EarlierFlows, FlowMod, Match, ReplyBody, SwitchInfo, ToSwitch, Version,
 };
-use bellrock_session::{CompleteReply, MissingReply, xid};
+use bellrock_session::{MissingReply, xid};
 use tracing::{debug, info, warn};
 
+use crate::asker::{CLEANING, Ended};
 use crate::connection::{CleaningSwitch, ConnectionStage, FlowsRequest};
 use crate::settings::{CLEAN_WAIT, FLUSH_BYTES};
 use crate::transport::{ConnectionKey, Transport};
@@ -74,7 +75,7 @@ impl Worker {
         let all = Match::any();
         let Some(request) = self.earlier_flows_request(&all, version) else { return };
         let Some(connection) = self.connections.get_mut(key) else { return };
-        let xid = connection.session.next_xid(xid::SESSION);
+        let xid = connection.session.next_xid(CLEANING);
         let request = ToSwitch::MultipartRequest(MultipartRequest::of(RequestBody::Flow(request)));
         let kind = RequestKind::Multipart(MultipartKind::Flow);
         // The buffer is empty here.
@@ -116,17 +117,28 @@ impl Worker {
             && self.apps.iter().all(|app| app.sees.is_empty())
     }
 
-    /// Whether this xid is that of the request for the flows of an earlier run.
-    pub(crate) fn is_cleaning(&self, key: ConnectionKey, xid: u32) -> bool {
-        let connection = self.connections.get(key);
-        connection.and_then(|connection| connection.stage.flows_request()) == Some(xid)
+    /// Handles the end of a request for the flows of an earlier run, if the switch still waits for
+    /// it.
+    pub(crate) fn cleaning_ended<T: Transport>(
+        &mut self,
+        key: ConnectionKey,
+        xid: u32,
+        ended: &Ended<'_>,
+        now: Duration,
+        transport: &mut T,
+    ) {
+        let Some(connection) = self.connections.get(key) else { return };
+        let is_present = connection.stage.flows_request() == Some(xid);
+        if is_present && !matches!(ended, Ended::Reply(_)) {
+            self.handle_earlier_flows(key, ended, now, transport);
+        }
     }
 
     /// Handles the reported flows, or the reason why there are none.
     pub(crate) fn handle_earlier_flows<T: Transport>(
         &mut self,
         key: ConnectionKey,
-        reply: Result<&CompleteReply<'_>, MissingReply>,
+        ended: &Ended<'_>,
         now: Duration,
         transport: &mut T,
     ) {
@@ -141,10 +153,17 @@ impl Worker {
         };
         // If the switch is already up, younger flows belong to this run.
         let min_age = if is_up { now.saturating_sub(info.since) } else { Duration::ZERO };
-        let reported = reply.and_then(|reply| match reply.body() {
-            Ok(ReplyBody::Flow(flows)) => Ok(flows),
-            _ => Err(MissingReply::Unreadable),
-        });
+        let reported = match ended {
+            Ended::Multipart(reply) => match reply.body() {
+                Ok(ReplyBody::Flow(flows)) => Ok(flows),
+                _ => Err(MissingReply::Unreadable),
+            },
+            Ended::Refused(_) => Err(MissingReply::Refused),
+            Ended::Silent | Ended::Late => Err(MissingReply::Silent),
+            Ended::Reply(_) | Ended::TooLarge | Ended::Unreadable(_) => {
+                Err(MissingReply::Unreadable)
+            }
+        };
         match reported {
             Ok(flows) if !info.version.selects_by_cookie() => {
                 let is_removed = |app: &WorkerApp, flow: &FlowStats<'_>| {

@@ -101,13 +101,10 @@ impl Worker {
     }
 
     /// Ends what belongs to a switch that was up.
-    pub(crate) fn end_switch(&mut self, up: UpSwitch, now: Duration) {
+    pub(crate) fn end_switch(&mut self, mut up: UpSwitch, now: Duration) {
         self.counters.switches_down.add(1);
-        up.table_miss.forget(&self.network, up.info.dpid);
-        up.sight.iter().for_each(|flows| flows.forget(&self.network, up.info.dpid));
-        if let Some(meter) = &up.controller_meter {
-            meter.forget(&self.network, up.info.dpid);
-        }
+        let dpid = up.info.dpid;
+        up.own_flows().for_each(|flow| flow.forget(&self.network, dpid));
         self.farewell(up, now);
     }
 

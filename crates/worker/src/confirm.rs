@@ -19,9 +19,10 @@ use bellrock_api::{
     AppId, ChangeOutcome, Dpid, Error, NoConfirmation, ProgramFuture, Refusal, Reply, RequestError,
     RequestFuture, Result, ToSwitch, Version, time_for_changes,
 };
-use bellrock_session::{CompleteReply, ControllerSession, xid};
+use bellrock_session::{ControllerSession, xid};
 use tracing::debug;
 
+use crate::asker::{Ended, PROGRAM, TASK};
 use crate::draft::draft;
 use crate::flood;
 use crate::mailbox::ConnectionId;
@@ -29,14 +30,6 @@ use crate::settings::FLUSH_BYTES;
 use crate::table_miss::is_removed_by;
 use crate::transport::{ConnectionKey, Transport};
 use crate::worker::Worker;
-
-/// Owner byte in the transaction ids of programs and of tasks' requests. No app has it.
-pub(crate) const CONFIRM: u8 = u8::MAX;
-
-/// Whether this transaction id belongs to a program or a task's request.
-pub(crate) fn is_confirms(xid: u32) -> bool {
-    xid::owner(xid) == CONFIRM
-}
 
 /// Maximum number of changes before one barrier: of several waiting programs, or a part of a larger
 /// one.
@@ -323,7 +316,7 @@ impl Worker {
                 .promise
                 .resolve(Err(Error::TooManyRequests { unanswered: waiting }.into()));
         }
-        let xid = connection.session.next_xid(CONFIRM);
+        let xid = connection.session.next_xid(TASK);
         if register(&mut connection.session, xid, request.kind, now).is_err() {
             return request
                 .promise
@@ -339,107 +332,73 @@ impl Worker {
         self.flush(key, transport);
     }
 
-    /// Handles an error for a message of a task.
-    pub(crate) fn confirm_error<T: Transport>(
+    /// Ends a task's request: its future returns the reply, or why there is none.
+    pub(crate) fn task_ended(&mut self, key: ConnectionKey, xid: u32, ended: Ended<'_>) {
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        let version = connection.session.version();
+        let Some(confirms) = connection.confirms.as_deref_mut() else { return };
+        let Some(at) = confirms.requests.iter().position(|(id, _)| *id == xid) else { return };
+        let (_, promise) = confirms.requests.swap_remove(at);
+        promise.resolve(match ended {
+            Ended::Multipart(reply) => {
+                let (version, kind, bytes) = reply.into_parts();
+                Ok(Reply::new(version, RequestKind::Multipart(kind), bytes))
+            }
+            Ended::Reply(body) => match reply_of(&body, version, xid) {
+                Some(reply) => Ok(reply),
+                None => return,
+            },
+            Ended::Refused(error) => Err(RequestError::Refused(Refusal::from(&error))),
+            Ended::Silent => Err(RequestError::Silent),
+            Ended::Late => Err(RequestError::Unanswered),
+            Ended::TooLarge => Err(RequestError::TooLarge),
+            Ended::Unreadable(error) => Err(RequestError::Unreadable(error)),
+        });
+    }
+
+    /// Ends the programs whose barrier has this id, or notes that the switch refuses a change.
+    pub(crate) fn program_ended<T: Transport>(
         &mut self,
         key: ConnectionKey,
         xid: u32,
-        error: &ErrorMessage<'_>,
+        ended: &Ended<'_>,
         now: Duration,
         transport: &mut T,
     ) {
-        if self.record_refusal(key, xid, error) {
-            return;
-        }
+        let outcome = match ended {
+            Ended::Reply(FromSwitch::BarrierReply) => ChangeOutcome::Installed,
+            Ended::Refused(error) if self.record_refusal(key, xid, error) => return,
+            // The reply to the barrier never comes.
+            Ended::Refused(_) | Ended::Late | Ended::Unreadable(_) => {
+                ChangeOutcome::Unknown(NoConfirmation::TimedOut)
+            }
+            // No end of a barrier.
+            Ended::Multipart(_) | Ended::Reply(_) | Ended::Silent | Ended::TooLarge => return,
+        };
         let Some(confirms) = self.confirms(key) else { return };
         if let Some(at) = confirms.sent.iter().position(|sent| sent.barrier == xid) {
-            // Then its reply never comes.
-            self.end_program(
-                key,
-                at,
-                ChangeOutcome::Unknown(NoConfirmation::TimedOut),
-                now,
-                transport,
-            );
+            self.end_program(key, at, outcome, now, transport);
         }
     }
 
-    /// Notes that the switch has refused a request or a change of a task. `false`: it is neither.
+    /// Notes that the switch has refused a change. `false`: no change has this id.
     pub(crate) fn record_refusal(
         &mut self,
         key: ConnectionKey,
         xid: u32,
         error: &ErrorMessage<'_>,
     ) -> bool {
-        let refusal = Refusal::from(error);
-        if let Some(promise) = self.take_request(key, xid) {
-            promise.resolve(Err(RequestError::Refused(refusal)));
-            return true;
-        }
         let Some(confirms) = self.confirms(key) else { return false };
-        if confirms.sent.iter().any(|sent| sent.barrier == xid) {
-            return false;
-        }
         let Some((sent, change)) =
             confirms.sent.iter_mut().find_map(|sent| sent.change(xid).map(|change| (sent, change)))
         else {
             return false;
         };
         if let Entry::Vacant(slot) = sent.refused.entry(change) {
-            slot.insert(refusal);
+            slot.insert(Refusal::from(error));
             self.counters.changes_refused.add(1);
         }
         true
-    }
-
-    /// Handles the reply to the barrier of a program, or of a task.
-    pub(crate) fn handle_barrier_reply<T: Transport>(
-        &mut self,
-        key: ConnectionKey,
-        xid: u32,
-        now: Duration,
-        transport: &mut T,
-    ) {
-        let Some(confirms) = self.confirms(key) else { return };
-        if let Some(at) = confirms.sent.iter().position(|sent| sent.barrier == xid) {
-            return self.end_program(key, at, ChangeOutcome::Installed, now, transport);
-        }
-        self.handle_message_reply(key, xid, &FromSwitch::BarrierReply);
-    }
-
-    /// Handles a reply of one message to a task's request.
-    pub(crate) fn handle_message_reply(
-        &mut self,
-        key: ConnectionKey,
-        xid: u32,
-        reply: &FromSwitch<'_>,
-    ) {
-        let Some(promise) = self.take_request(key, xid) else { return };
-        let Some(version) = self.connections.get(key).map(|it| it.session.version()) else {
-            return;
-        };
-        let written = draft(|out| {
-            reply.encode(version, xid, out).map(|()| Box::<[u8]>::from(out.as_slice()))
-        });
-        // What was decoded can be encoded, and is a reply.
-        if let (Ok(bytes), Some(kind)) = (written, RequestKind::answered_by(reply)) {
-            promise.resolve(Ok(Reply::new(version, kind, bytes)));
-        }
-    }
-
-    /// Handles a reply to a task's multipart request.
-    pub(crate) fn handle_reply(&mut self, key: ConnectionKey, xid: u32, reply: CompleteReply<'_>) {
-        if let Some(promise) = self.take_request(key, xid) {
-            let (version, kind, bytes) = reply.into_parts();
-            promise.resolve(Ok(Reply::new(version, RequestKind::Multipart(kind), bytes)));
-        }
-    }
-
-    /// Ends a task's request without a reply, for this reason.
-    pub(crate) fn no_reply(&mut self, key: ConnectionKey, xid: u32, why: RequestError) {
-        if let Some(promise) = self.take_request(key, xid) {
-            promise.resolve(Err(why));
-        }
     }
 
     /// The app that sent the unconfirmed change with this id.
@@ -453,32 +412,6 @@ impl Worker {
             change < end
         });
         program.and_then(|program| program.app)
-    }
-
-    /// Ends what was sent with this id: no answer comes, or none that can be decoded.
-    pub(crate) fn confirm_unanswered<T: Transport>(
-        &mut self,
-        key: ConnectionKey,
-        xid: u32,
-        now: Duration,
-        transport: &mut T,
-    ) {
-        if !is_confirms(xid) {
-            return;
-        }
-        if let Some(promise) = self.take_request(key, xid) {
-            return promise.resolve(Err(RequestError::Unanswered));
-        }
-        let Some(confirms) = self.confirms(key) else { return };
-        if let Some(at) = confirms.sent.iter().position(|sent| sent.barrier == xid) {
-            self.end_program(
-                key,
-                at,
-                ChangeOutcome::Unknown(NoConfirmation::TimedOut),
-                now,
-                transport,
-            );
-        }
     }
 
     /// Gives up programs that have reached their time limit.
@@ -530,16 +463,6 @@ impl Worker {
 
     fn confirms(&mut self, key: ConnectionKey) -> Option<&mut Confirmations> {
         self.connections.get_mut(key)?.confirms.as_deref_mut()
-    }
-
-    fn take_request(
-        &mut self,
-        key: ConnectionKey,
-        xid: u32,
-    ) -> Option<Promise<std::result::Result<Reply, RequestError>>> {
-        let requests = &mut self.confirms(key)?.requests;
-        let at = requests.iter().position(|(id, _)| *id == xid)?;
-        Some(requests.swap_remove(at).1)
     }
 }
 
@@ -598,7 +521,7 @@ fn number(
     for mut posted in batch {
         let mut at = 0;
         for _ in 0..posted.changes {
-            let xid = session.next_xid(CONFIRM);
+            let xid = session.next_xid(PROGRAM);
             first.get_or_insert(xid & xid::MAX_COUNT);
             let Some(rest) = posted.bytes.get_mut(at..) else { break };
             let len = frame(rest).ok().flatten().map_or(rest.len(), |message| message.bytes.len());
@@ -610,7 +533,7 @@ fn number(
         let PostedProgram { app, changes, promise, .. } = posted;
         programs.push(SentProgram { app, changes, promise });
     }
-    let barrier = session.next_xid(CONFIRM);
+    let barrier = session.next_xid(PROGRAM);
     let mut out = Out::with_capacity(HEADER_LEN);
     // It fits, and every version has it.
     let _ = ToSwitch::BarrierRequest.encode(session.version(), barrier, &mut out);
@@ -620,6 +543,15 @@ fn number(
     let first = first.unwrap_or_default();
     let deadline = now.saturating_add(within).saturating_add(time_for_changes(before + changes));
     (SentBatch { first, changes, barrier, refused: BTreeMap::new(), deadline, programs }, messages)
+}
+
+/// Copies the reply to a task's request. `None`: it is no reply, which no session passes on.
+fn reply_of(body: &FromSwitch<'_>, version: Version, xid: u32) -> Option<Reply> {
+    let kind = RequestKind::answered_by(body)?;
+    draft(|out| {
+        body.encode(version, xid, out).ok()?;
+        Some(Reply::new(version, kind, out.as_slice().into()))
+    })
 }
 
 /// Registers a request that does not count among those of the apps.

@@ -152,6 +152,15 @@ pub(crate) struct UpSwitch {
     pub(crate) changed: bool,
 }
 
+impl UpSwitch {
+    /// The controller's own flows in the switch, with its meter.
+    pub(crate) fn own_flows(&mut self) -> impl Iterator<Item = &mut OwnFlow> {
+        let sight = self.sight.iter_mut().flat_map(|of_app| &mut of_app.flows);
+        let meter = self.controller_meter.as_deref_mut();
+        std::iter::once(&mut self.table_miss).chain(sight).chain(meter)
+    }
+}
+
 /// For a worker that is dropped without a stop: handlers are code of apps.
 impl Drop for UpSwitch {
     fn drop(&mut self) {

@@ -4,28 +4,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellrock_api::openflow::{
-    ErrorMessage, FlowStats, FromSwitch, List, Out, PortReason, PortStatus, RequestKind,
+    ErrorMessage, FlowStats, FromSwitch, Out, PortReason, PortStatus, RequestKind,
 };
 use bellrock_api::runtime::{BatchControl, SwitchControl};
 use bellrock_api::{
-    AppId, BATCH_PACKETS, Batch, ControllerRole, Dpid, FlowRemoved, Handler, ReplyBody,
-    RequestError, Result, Switch, SwitchInfo, Xid,
+    AppId, BATCH_PACKETS, Batch, ControllerRole, Dpid, FlowRemoved, Handler, ReplyBody, Result,
+    Switch, SwitchInfo,
 };
-use bellrock_session::{
-    CompleteReply, ControllerSession, MAX_PORTS, MissingReply, SessionEvent, xid,
-};
+use bellrock_session::{CompleteReply, ControllerSession, MAX_PORTS, SessionEvent};
 use tracing::{debug, error, warn};
 
 use crate::activity::{Calls, EventKind};
 use crate::allowed::{Checked, keep_allowed};
-use crate::confirm::is_confirms;
+use crate::asker::{Asker, Ended};
 use crate::connection::{
     AppRequests, ConnectionStage, SessionRequests, StandbySwitch, UpSwitch, apply, description_of,
 };
 use crate::counters::WorkerCounters;
 use crate::guard::guarded;
 use crate::log_budget::LogBudget;
-use crate::roles::RoleFailure;
 use crate::sight::Raising;
 use crate::transport::{ConnectionKey, Transport};
 use crate::worker::Worker;
@@ -233,139 +230,51 @@ impl Worker {
                 });
             }
             SessionEvent::Error { xid, error, request } => {
-                self.error(key, xid, (&error, request), now, transport);
+                self.error(key, xid, (error, request), now, transport);
             }
             SessionEvent::Multipart { xid, reply } => {
-                if self.is_cleaning(key, xid) {
-                    return self.handle_earlier_flows(key, Ok(&reply), now, transport);
-                }
-                if let Some(removal) = self.take_removal(key, xid) {
-                    return self.remove_reported(key, removal, &reply, transport);
-                }
-                if is_confirms(xid) {
-                    return self.handle_reply(key, xid, reply);
-                }
-                if xid::owner(xid) == xid::SESSION {
-                    return self.handle_description(key, &reply, now);
-                }
-                if let Ok(body) = reply.body() {
-                    self.call_owner(key, xid, now, |app, handler, switch| {
-                        let flows: Vec<FlowStats<'_>>;
-                        let body = match body {
-                            ReplyBody::Flow(list) => {
-                                flows = list
-                                    .iter()
-                                    .map(|flow| with_reported_priority(app, flow))
-                                    .collect();
-                                ReplyBody::Flow(List::of(&flows))
-                            }
-                            body => body,
-                        };
-                        handler.reply(switch, Xid(xid), &body)
-                    });
-                }
+                self.end(key, xid, Ended::Multipart(reply), now, transport);
             }
             SessionEvent::MultipartOverflow { xid, kind } => {
                 debug!(key, ?kind, "a multipart reply grew too large and was dropped");
-                if self.is_cleaning(key, xid) {
-                    self.handle_earlier_flows(key, Err(MissingReply::Unreadable), now, transport);
-                }
-                self.fail_removal(key, xid, now);
-                self.no_reply(key, xid, RequestError::TooLarge);
+                self.end(key, xid, Ended::TooLarge, now, transport);
             }
             SessionEvent::Silent { xid, kind } => {
                 debug!(key, xid, ?kind, "the switch does not answer this question");
                 self.counters.requests_unanswered.add(1);
-                if self.is_cleaning(key, xid) {
-                    return self.handle_earlier_flows(
-                        key,
-                        Err(MissingReply::Silent),
-                        now,
-                        transport,
-                    );
-                }
-                if is_confirms(xid) {
-                    return self.no_reply(key, xid, RequestError::Silent);
-                }
-                if self.handle_role_failure(
-                    key,
-                    xid,
-                    RoleFailure::Unsupported(None),
-                    now,
-                    transport,
-                ) {
-                    return;
-                }
-                if self.take_removal(key, xid).is_some() {
-                    self.report_removal(key, xid, now);
-                }
-                self.call_owner(key, xid, now, |_, handler, switch| {
-                    handler.unanswered(switch, Xid(xid))
-                });
+                self.end(key, xid, Ended::Silent, now, transport);
             }
             SessionEvent::Role { xid, role } => {
-                self.handle_role_reply(key, xid, role, now, transport);
-                if is_confirms(xid) {
-                    return self.handle_message_reply(key, xid, &FromSwitch::RoleReply(role));
+                if Asker::of(xid) != Asker::Role {
+                    // An app or a task has asked. The role may be news for the worker too.
+                    self.handle_role_report(key, ControllerRole::of(role.role), now, transport);
                 }
-                self.call_owner(key, xid, now, |_, handler, switch| {
-                    handler.answer(switch, Xid(xid), &FromSwitch::RoleReply(role))
-                });
+                self.end(key, xid, Ended::Reply(FromSwitch::RoleReply(role)), now, transport);
             }
             SessionEvent::RoleStatus(status) => self.role_status(key, &status, now, transport),
-            SessionEvent::Reply { xid, body: FromSwitch::BarrierReply } => {
-                if is_confirms(xid) {
-                    return self.handle_barrier_reply(key, xid, now, transport);
-                }
-                if xid::owner(xid) == xid::SESSION {
-                    return self.handle_table_miss_barrier(key, xid, now);
-                }
-                self.call_owner(key, xid, now, |_, handler, switch| {
-                    handler.barrier(switch, Xid(xid))
-                });
-            }
-            SessionEvent::Malformed { xid, error, .. } => {
-                self.log_malformed(key, error, now);
-                if self.is_cleaning(key, xid) {
-                    self.handle_earlier_flows(key, Err(MissingReply::Unreadable), now, transport);
-                }
-                self.fail_removal(key, xid, now);
-                self.no_reply(key, xid, RequestError::Unreadable(error));
-                self.handle_role_failure(key, xid, RoleFailure::Unanswered, now, transport);
-                self.confirm_unanswered(key, xid, now, transport);
-            }
             SessionEvent::Reply { xid, body } => {
-                if is_confirms(xid) {
-                    return self.handle_message_reply(key, xid, &body);
-                }
-                self.call_owner(key, xid, now, |_, handler, switch| {
-                    handler.answer(switch, Xid(xid), &body)
-                });
+                self.end(key, xid, Ended::Reply(body), now, transport);
             }
             // Whether an experimenter's message expects a reply, only its sender knows.
             SessionEvent::Experimenter { xid, message, .. } => {
-                if is_confirms(xid) {
-                    return self.handle_message_reply(key, xid, &FromSwitch::Experimenter(message));
-                }
-                if self.handle_role_failure(
-                    key,
-                    xid,
-                    RoleFailure::Unsupported(None),
-                    now,
-                    transport,
-                ) {
-                    return;
-                }
-                self.call_owner(key, xid, now, |_, handler, switch| {
-                    handler.answer(switch, Xid(xid), &FromSwitch::Experimenter(message))
-                });
+                let reply = FromSwitch::Experimenter(message);
+                self.end(key, xid, Ended::Reply(reply), now, transport);
+            }
+            SessionEvent::Malformed { xid, error, .. } => {
+                self.log_malformed(key, error, now);
+                self.end(key, xid, Ended::Unreadable(error), now, transport);
             }
             _ => {}
         }
     }
 
     /// Handles a description, or ports, that a slow switch sends after it is up.
-    fn handle_description(&mut self, key: ConnectionKey, reply: &CompleteReply<'_>, now: Duration) {
+    pub(crate) fn handle_description(
+        &mut self,
+        key: ConnectionKey,
+        reply: &CompleteReply<'_>,
+        now: Duration,
+    ) {
         match reply.body() {
             Ok(ReplyBody::Desc(desc)) => {
                 let stage = self.connections.get_mut(key).map(|connection| &mut connection.stage);
@@ -435,7 +344,7 @@ impl Worker {
         &mut self,
         key: ConnectionKey,
         xid: u32,
-        (error, request): (&ErrorMessage<'_>, Option<RequestKind>),
+        (error, request): (ErrorMessage<'_>, Option<RequestKind>),
         now: Duration,
         transport: &mut T,
     ) {
@@ -443,65 +352,26 @@ impl Worker {
         if let Some(connection) = self.connections.get(key) {
             connection.counts.errors.add(1);
         }
-        if self.handle_role_failure(key, xid, RoleFailure::of(error), now, transport) {
-            return;
-        }
-        if self.is_slave_error(key, error) {
-            // While the switch stands by, it is about what was sent before.
-            if !self.stands_by(key) {
-                // Before any handler: nobody may answer with more messages.
-                if is_confirms(xid) {
-                    self.record_refusal(key, xid, error);
+        let asker = Asker::of(xid);
+        // A refused request for a role says nothing about other messages, and its order reports it.
+        if asker != Asker::Role {
+            if self.is_slave_error(key, &error) {
+                // While the switch stands by, it is about what was sent before.
+                if !self.stands_by(key) {
+                    // Before any handler: nobody may answer with more messages.
+                    match asker {
+                        Asker::Task => self.task_ended(key, xid, Ended::Refused(error)),
+                        Asker::Program => _ = self.record_refusal(key, xid, &error),
+                        Asker::Session | Asker::Role | Asker::Cleaning | Asker::App(_) => {}
+                    }
+                    self.handle_role_report(key, Some(ControllerRole::Slave), now, transport);
                 }
-                self.handle_role_report(key, Some(ControllerRole::Slave), now, transport);
+                return;
             }
-            return;
+            self.log_refused(key, xid, &error, request, now);
+            self.flood_by_all(key, &error, now);
         }
-        self.log_refused(key, xid, error, request, now);
-        self.flood_by_all(key, error, now);
-        self.notify_sender(key, xid, error, now, transport);
-    }
-
-    /// Passes an error to the one who sent the message that the switch refuses.
-    fn notify_sender<T: Transport>(
-        &mut self,
-        key: ConnectionKey,
-        xid: u32,
-        error: &ErrorMessage<'_>,
-        now: Duration,
-        transport: &mut T,
-    ) {
-        if self.is_cleaning(key, xid) {
-            return self.handle_earlier_flows(key, Err(MissingReply::Refused), now, transport);
-        }
-        if is_confirms(xid) {
-            return self.confirm_error(key, xid, error, now, transport);
-        }
-        if let Some(connection) = self.connections.get_mut(key)
-            && let ConnectionStage::Up(up) = &mut connection.stage
-            && up.table_miss.handle_error((&self.network, up.info.dpid), xid, error, now)
-        {
-            self.counters.table_miss_refused.add(1);
-            return;
-        }
-        if self.is_meter_refused(key, xid, error, now)
-            || self.is_sight_refused(key, (xid, error), now)
-        {
-            return;
-        }
-        self.call_owner(key, xid, now, |_, handler, switch| handler.error(switch, Xid(xid), error));
-        self.fail_removal(key, xid, now);
-    }
-
-    /// Reports that the removal with this xid failed, if it is one: the switch does not list the
-    /// flows.
-    fn fail_removal(&mut self, key: ConnectionKey, xid: u32, now: Duration) {
-        if self.take_removal(key, xid).is_some() {
-            self.report_removal(key, xid, now);
-            self.call_owner(key, xid, now, |_, handler, switch| {
-                handler.unanswered(switch, Xid(xid))
-            });
-        }
+        self.end(key, xid, Ended::Refused(error), now, transport);
     }
 
     /// Calls each handler once a second.
@@ -522,16 +392,7 @@ impl Worker {
         {
             self.counters.requests_unanswered.add(1);
             debug!(key, xid, ?kind, "no answer in time");
-            if self.take_removal(key, xid).is_some() {
-                self.report_removal(key, xid, now);
-            }
-            if self.handle_role_failure(key, xid, RoleFailure::Unanswered, now, transport) {
-                continue;
-            }
-            self.confirm_unanswered(key, xid, now, transport);
-            self.call_owner(key, xid, now, |_, handler, switch| {
-                handler.unanswered(switch, Xid(xid))
-            });
+            self.end(key, xid, Ended::Late, now, transport);
         }
     }
 
@@ -564,18 +425,6 @@ impl Worker {
                 event(app.id, handler, switch)
             });
         }
-    }
-
-    /// Calls the handler of the app that owns a transaction id, if one does.
-    fn call_owner(
-        &mut self,
-        key: ConnectionKey,
-        xid: u32,
-        now: Duration,
-        event: impl FnOnce(AppId, &mut dyn Handler, &mut Switch<'_>) -> Result<()>,
-    ) {
-        let Some(place) = usize::from(xid::owner(xid)).checked_sub(1) else { return };
-        self.call_handler_at(key, place, (EventKind::Answer, now), event);
     }
 
     /// Offers a flow of an earlier run to its app. Returns whether the app adopts it.
@@ -626,14 +475,6 @@ impl Worker {
 
 /// A removed flow as an app sees it: its own flows have the priorities that it gave.
 fn with_app_priority(app: AppId, mut flow: FlowRemoved<'_>) -> FlowRemoved<'_> {
-    if app.cookie().owns(flow.cookie) {
-        flow.priority = app.band().lower(flow.priority).unwrap_or(flow.priority);
-    }
-    flow
-}
-
-/// The same for a reported flow.
-fn with_reported_priority(app: AppId, mut flow: FlowStats<'_>) -> FlowStats<'_> {
     if app.cookie().owns(flow.cookie) {
         flow.priority = app.band().lower(flow.priority).unwrap_or(flow.priority);
     }

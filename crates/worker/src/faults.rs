@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use bellrock_api::openflow::{DecodeError, ErrorMessage, Excerpt, RequestKind};
 use bellrock_api::{RateLimit, Refusal};
-use bellrock_session::xid;
 use tracing::warn;
 
-use crate::confirm::is_confirms;
+use crate::asker::Asker;
 use crate::transport::ConnectionKey;
 use crate::worker::Worker;
 use crate::worker_app::WorkerApp;
@@ -45,7 +44,8 @@ impl Worker {
         now: Duration,
     ) {
         // A task handles the refusal of its request itself.
-        if is_confirms(xid) && request.is_some() {
+        let is_of_task = matches!(Asker::of(xid), Asker::Task | Asker::Program);
+        if is_of_task && request.is_some() {
             return;
         }
         let sender = self.sender(key, xid);
@@ -91,10 +91,13 @@ impl Worker {
 
     /// Returns the app that sent a message.
     fn sender(&self, key: ConnectionKey, xid: u32) -> Option<&WorkerApp> {
-        let owner = match is_confirms(xid) {
-            true => self.app_of_change(key, xid).map(|app| app.owner()),
-            false => Some(xid::owner(xid)),
-        };
-        self.apps.iter().find(|app| Some(app.id.owner()) == owner)
+        match Asker::of(xid) {
+            Asker::App(place) => self.apps.get(place),
+            Asker::Program => {
+                let app = self.app_of_change(key, xid)?;
+                self.apps.iter().find(|it| it.id == app)
+            }
+            Asker::Session | Asker::Role | Asker::Cleaning | Asker::Task => None,
+        }
     }
 }

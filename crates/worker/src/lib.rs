@@ -14,6 +14,7 @@
 mod activity;
 mod admission;
 mod allowed;
+mod asker;
 mod balance;
 mod budget;
 mod clean;

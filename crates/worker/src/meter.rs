@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use bellrock_api::OwnFlow;
 use bellrock_api::openflow::{
-    Band, BandType, ErrorMessage, List, Meter, MeterCommand, MeterFlags, MeterMod, RequestKind,
-    ToSwitch,
+    Band, BandType, List, Meter, MeterCommand, MeterFlags, MeterMod, RequestKind, ToSwitch,
 };
 use bellrock_session::xid;
 use tracing::warn;
@@ -56,20 +55,6 @@ impl Worker {
             self.flush(key, transport);
             self.send_meter(key, now);
         }
-    }
-
-    /// Handles an error. Returns whether it is about the meter.
-    pub(crate) fn is_meter_refused(
-        &mut self,
-        key: ConnectionKey,
-        xid: u32,
-        error: &ErrorMessage<'_>,
-        now: Duration,
-    ) -> bool {
-        let Some(connection) = self.connections.get_mut(key) else { return false };
-        let ConnectionStage::Up(up) = &mut connection.stage else { return false };
-        let Some(meter) = &mut up.controller_meter else { return false };
-        meter.handle_error((&self.network, up.info.dpid), xid, error, now)
     }
 
     fn send_meter(&mut self, key: ConnectionKey, now: Duration) {

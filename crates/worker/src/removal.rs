@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bellrock_api::openflow::{Action, FlowStats, Instruction};
 use bellrock_api::{Cookie, Event, FlowMod, Port, ReplyBody};
-use bellrock_session::{CompleteReply, xid};
+use bellrock_session::CompleteReply;
 
 use crate::transport::{ConnectionKey, Transport};
 use crate::worker::Worker;
@@ -39,8 +39,8 @@ impl Worker {
         Some(removals.swap_remove(at))
     }
 
-    /// Reports that flows of an app stay, since the switch does not list them.
-    pub(crate) fn report_removal(&mut self, key: ConnectionKey, xid: u32, now: Duration) {
+    /// Reports that flows of the app at this place stay, since the switch does not list them.
+    pub(crate) fn report_removal(&mut self, key: ConnectionKey, place: usize, now: Duration) {
         self.counters.removals_unanswered.add(1);
         let Some(connection) = self.connections.get_mut(key) else { return };
         let Some(dpid) = connection.dpid() else { return };
@@ -48,8 +48,7 @@ impl Worker {
             return;
         }
         connection.removal_reported = Some(now);
-        let place = usize::from(xid::owner(xid)).checked_sub(1);
-        let app = place.and_then(|place| self.apps.get(place)).map_or("", |app| app.name);
+        let app = self.apps.get(place).map_or("", |app| app.name);
         // No log line: the event log has it.
         self.shared.publish(now, Event::RemovalUnanswered { app, dpid });
     }

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bellrock_api::openflow::{ErrorMessage, RoleKind, RoleMessage, RoleStatus};
+use bellrock_api::openflow::{ErrorMessage, FromSwitch, RoleKind, RoleMessage, RoleStatus};
 use bellrock_api::runtime::Promise;
 use bellrock_api::{
     ControllerRole, Dpid, EndReason, Error, ErrorCode, GrantedRole, RateLimit, Refusal, RoleError,
@@ -23,6 +23,7 @@ use bellrock_api::{
 };
 use tracing::{info, warn};
 
+use crate::asker::{Ended, ROLE};
 use crate::connection::ConnectionStage;
 use crate::mailbox::ConnectionId;
 use crate::transport::{ConnectionKey, Transport};
@@ -137,7 +138,7 @@ impl PendingOrder {
 
 /// Why a request for a role has no reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RoleFailure {
+enum RoleFailure {
     /// The generation id is too old.
     Stale,
     /// It may be that the switch has no roles: it refuses the request so, or ignores it (`None`).
@@ -149,8 +150,15 @@ pub(crate) enum RoleFailure {
 }
 
 impl RoleFailure {
-    /// The failure that an error means, if it is about a request for a role.
-    pub(crate) fn of(error: &ErrorMessage<'_>) -> Self {
+    /// Returns what it means that a request for a role ended so.
+    fn of(ended: &Ended<'_>) -> Self {
+        let error = match ended {
+            Ended::Refused(error) => error,
+            Ended::Silent | Ended::Reply(_) => return RoleFailure::Unsupported(None),
+            Ended::Multipart(_) | Ended::Late | Ended::TooLarge | Ended::Unreadable(_) => {
+                return RoleFailure::Unanswered;
+            }
+        };
         let refusal = Refusal::from(error);
         let ErrorMessage::Standard { code, .. } = error else {
             return RoleFailure::Refused(refusal);
@@ -274,7 +282,8 @@ impl Worker {
         let mut not_sent = Vec::new();
         while let Some(pending) = roles.orders.front_mut() {
             pending.requests += u8::from(pending.step == OrderStep::Change);
-            match connection.session.request_role(pending.request(), now, &mut self.out) {
+            let request = pending.request();
+            match connection.session.request_role(ROLE, request, now, &mut self.out) {
                 Ok(xid) => {
                     pending.xid = Some(xid);
                     break;
@@ -305,20 +314,39 @@ impl Worker {
         self.send_first_order(key, now, transport);
     }
 
-    /// Handles the reply to a request for a role.
-    pub(crate) fn handle_role_reply<T: Transport>(
+    /// Handles the end of a request for a role.
+    pub(crate) fn role_ended<T: Transport>(
         &mut self,
         key: ConnectionKey,
         xid: u32,
+        ended: &Ended<'_>,
+        now: Duration,
+        transport: &mut T,
+    ) {
+        match (self.take_role(key, xid), ended) {
+            (Some(pending), Ended::Reply(FromSwitch::RoleReply(role))) => {
+                self.handle_role_reply(key, pending, *role, now, transport);
+            }
+            // Its order ended when something unreadable had its xid.
+            (None, Ended::Reply(FromSwitch::RoleReply(role))) => {
+                self.handle_role_report(key, ControllerRole::of(role.role), now, transport);
+            }
+            (Some(pending), _) => {
+                self.handle_refusal(key, pending, RoleFailure::of(ended), now, transport);
+            }
+            (None, _) => {}
+        }
+    }
+
+    fn handle_role_reply<T: Transport>(
+        &mut self,
+        key: ConnectionKey,
+        mut pending: PendingOrder,
         reply: RoleMessage,
         now: Duration,
         transport: &mut T,
     ) {
         let reported = ControllerRole::of(reply.role);
-        let Some(mut pending) = self.take_role(key, xid) else {
-            // A handler has asked.
-            return self.handle_role_report(key, reported, now, transport);
-        };
         pending.newest = reply.generation();
         match (pending.step, pending.order) {
             (OrderStep::Newest, _) => {
@@ -363,20 +391,6 @@ impl Worker {
             }
         }
         self.send_first_order(key, now, transport);
-    }
-
-    /// Handles a request for a role that gets no reply. Returns whether the xid is that of one.
-    pub(crate) fn handle_role_failure<T: Transport>(
-        &mut self,
-        key: ConnectionKey,
-        xid: u32,
-        failure: RoleFailure,
-        now: Duration,
-        transport: &mut T,
-    ) -> bool {
-        let Some(pending) = self.take_role(key, xid) else { return false };
-        self.handle_refusal(key, pending, failure, now, transport);
-        true
     }
 
     fn handle_refusal<T: Transport>(

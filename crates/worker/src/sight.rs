@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use bellrock_api::openflow::{FlowCommand, FlowFlags, Out, RequestKind, Version, frame};
 use bellrock_api::{
-    Action, AppId, Cookie, Dpid, EarlierFlows, ErrorMessage, FlowMod, FlowRemoved,
-    FlowRemovedReason, MAX_ALLOWED, Match, Network, OwnFlow, Port, PriorityBand, ToSwitch,
+    Action, AppId, Cookie, Dpid, EarlierFlows, FlowMod, FlowRemoved, FlowRemovedReason,
+    MAX_ALLOWED, Match, OwnFlow, Port, PriorityBand, ToSwitch,
 };
 use bellrock_session::{ControllerSession, xid};
 use tracing::warn;
@@ -245,7 +245,7 @@ pub(crate) struct SightFlows {
     priority: u16,
     sees: Arc<[Match]>,
     /// One for each match.
-    flows: Vec<OwnFlow>,
+    pub(crate) flows: Vec<OwnFlow>,
 }
 
 impl SightFlows {
@@ -262,33 +262,6 @@ impl SightFlows {
                 flows: app.sees.iter().map(|_| OwnFlow::new(SIGHT)).collect(),
             })
             .collect()
-    }
-
-    /// Handles an error message. Returns whether it is about one of these flows.
-    pub(crate) fn handle_error(
-        &mut self,
-        network: (&Network, Dpid),
-        (xid, error): (u32, &ErrorMessage<'_>),
-        now: Duration,
-    ) -> bool {
-        self.flows.iter_mut().any(|flow| flow.handle_error(network, xid, error, now))
-    }
-
-    /// Handles a reply to a barrier of the session.
-    pub(crate) fn handle_barrier_reply(
-        &mut self,
-        network: (&Network, Dpid),
-        barrier: u32,
-        now: Duration,
-    ) {
-        for flow in &mut self.flows {
-            flow.handle_barrier_reply(network, barrier, now);
-        }
-    }
-
-    /// Cleans up after the switch is gone.
-    pub(crate) fn forget(&self, network: &Network, dpid: Dpid) {
-        self.flows.iter().for_each(|flow| flow.forget(network, dpid));
     }
 
     /// Writes the flows: all, or those that were refused and are due again.
@@ -344,19 +317,6 @@ impl Worker {
         up.removed_outside.sight.get_or_insert(now);
         self.flush(key, transport);
         self.send_sight(key, now);
-    }
-
-    /// Whether an error message is about such a flow.
-    pub(crate) fn is_sight_refused(
-        &mut self,
-        key: ConnectionKey,
-        error: (u32, &ErrorMessage<'_>),
-        now: Duration,
-    ) -> bool {
-        let Some(connection) = self.connections.get_mut(key) else { return false };
-        let ConnectionStage::Up(up) = &mut connection.stage else { return false };
-        let network = (&self.network, up.info.dpid);
-        up.sight.iter_mut().any(|flows| flows.handle_error(network, error, now))
     }
 
     /// Sends flows again that were refused, when they are due.

@@ -21,9 +21,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellrock_api::{ConnectionEnd, ControllerRole, EndReason, RequestError, RoleOrder, SwitchInfo};
-use bellrock_session::{FirstRole, xid};
+use bellrock_session::FirstRole;
 use tracing::info;
 
+use crate::asker::Asker;
 use crate::connection::{CleaningSwitch, ConnectionStage, StandbySwitch, UpSwitch};
 use crate::roles::STAND_BY;
 use crate::settings::TICK;
@@ -135,15 +136,13 @@ impl Worker {
         self.next_turns(now, transport);
     }
 
-    /// Ends the requests of handlers: their answers must not reach handlers that come later. Ends
-    /// the request for flows of an earlier run too.
+    /// Ends the requests of handlers and tasks: their answers must not reach handlers that come
+    /// later. Ends the request for flows of an earlier run too.
     fn cancel_requests(&mut self, key: ConnectionKey) {
-        let Some(connection) = self.connections.get(key) else { return };
-        let flows = connection.stage.flows_request();
-        let is_own = |request: u32| xid::owner(request) == xid::SESSION && Some(request) != flows;
-        let requests = connection.session.unanswered().map(|(request, _)| request);
-        let requests: Vec<u32> = requests.filter(|request| !is_own(*request)).collect();
         let Some(connection) = self.connections.get_mut(key) else { return };
+        let requests = connection.session.unanswered().map(|(request, _)| request);
+        let stays = |request: &u32| matches!(Asker::of(*request), Asker::Session | Asker::Role);
+        let requests: Vec<u32> = requests.filter(|request| !stays(request)).collect();
         for request in requests {
             connection.session.split().1.cancel(request);
         }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use bellrock_api::openflow::{FlowCommand, FlowMod, Group, RequestKind, frame};
+use bellrock_api::openflow::{ErrorMessage, FlowCommand, FlowMod, Group, RequestKind, frame};
 use bellrock_api::{Cookie, FlowRemoved, FlowRemovedReason, Port, ToSwitch};
 use bellrock_session::xid;
 use tracing::warn;
@@ -130,22 +130,33 @@ impl Worker {
         }
     }
 
-    /// Handles the reply to a barrier of the session.
-    pub(crate) fn handle_table_miss_barrier(
+    /// Handles an error about a message of the session, which may be one of the controller's own
+    /// flows.
+    pub(crate) fn own_flow_refused(
         &mut self,
         key: ConnectionKey,
-        barrier: u32,
+        xid: u32,
+        error: &ErrorMessage<'_>,
         now: Duration,
     ) {
         let Some(connection) = self.connections.get_mut(key) else { return };
-        if let ConnectionStage::Up(up) = &mut connection.stage {
-            up.table_miss.handle_barrier_reply((&self.network, up.info.dpid), barrier, now);
-            for flows in &mut up.sight {
-                flows.handle_barrier_reply((&self.network, up.info.dpid), barrier, now);
-            }
-            if let Some(meter) = &mut up.controller_meter {
-                meter.handle_barrier_reply((&self.network, up.info.dpid), barrier, now);
-            }
+        let ConnectionStage::Up(up) = &mut connection.stage else { return };
+        let switch = (&self.network, up.info.dpid);
+        if up.table_miss.handle_error(switch, xid, error, now) {
+            return self.counters.table_miss_refused.add(1);
+        }
+        for flow in up.own_flows() {
+            flow.handle_error(switch, xid, error, now);
+        }
+    }
+
+    /// Handles the reply to a barrier of the session: the flows before it are installed.
+    pub(crate) fn own_flows_installed(&mut self, key: ConnectionKey, barrier: u32, now: Duration) {
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        let ConnectionStage::Up(up) = &mut connection.stage else { return };
+        let switch = (&self.network, up.info.dpid);
+        for flow in up.own_flows() {
+            flow.handle_barrier_reply(switch, barrier, now);
         }
     }
 

@@ -9,11 +9,12 @@ use std::time::Duration;
 use bellrock_api::openflow::{FlowStats, List, Out};
 use bellrock_api::runtime::BatchControl;
 use bellrock_api::{AppId, Batch, Dpid, Event as Happening, Network, OwnFlow, Repeats, SwitchInfo};
-use bellrock_session::{ControllerSession, FirstRole, MissingReply, SessionEvent, Versions};
+use bellrock_session::{ControllerSession, FirstRole, SessionEvent, Versions};
 use slab::Slab;
 use tracing::{debug, info, warn};
 
 use crate::activity::Calls;
+use crate::asker::Ended;
 use crate::balance::{OverloadWindows, SwitchLoad};
 use crate::budget::{PacketBudget, drop_reports};
 use crate::connection::{
@@ -457,7 +458,7 @@ impl Worker {
             && until <= now
         {
             return match for_good {
-                true => self.handle_earlier_flows(key, Err(MissingReply::Silent), now, transport),
+                true => self.handle_earlier_flows(key, &Ended::Late, now, transport),
                 false => self.up_before_answer(key, now, transport),
             };
         }
@@ -487,7 +488,7 @@ impl Worker {
                 self.tick_session(key, now, transport);
                 self.give_up_programs(key, now, transport);
                 if is_late {
-                    self.handle_earlier_flows(key, Err(MissingReply::Silent), now, transport);
+                    self.handle_earlier_flows(key, &Ended::Late, now, transport);
                 }
                 self.retry_table_miss(key, now, transport);
                 self.retry_sight(key, now, transport);

@@ -273,9 +273,9 @@ impl ControllerSession {
         ToSwitch::SetConfig(set_up).encode(self.version, xid, out)
     }
 
-    /// Requests a role, and returns the xid of the request. [`SessionEvent::Role`] is the
-    /// answer; [`SessionEvent::Error`] and [`SessionEvent::Silent`] end the request too. The caller
-    /// bounds the number of such requests: they do not count among those of
+    /// Requests a role for `owner`, and returns the xid of the request. [`SessionEvent::Role`] is
+    /// the answer; [`SessionEvent::Error`] and [`SessionEvent::Silent`] end the request too. The
+    /// caller bounds the number of such requests: they do not count among those of
     /// [`ControllerSession::request`].
     ///
     /// 1.0 has no roles. The request is that of Open vSwitch's extension there, without a
@@ -286,11 +286,12 @@ impl ControllerSession {
     /// role.
     pub fn request_role(
         &mut self,
+        owner: u8,
         role: RoleMessage,
         now: Duration,
         out: &mut Out,
     ) -> Result<u32, EncodeError> {
-        let xid = self.xids.next(xid::SESSION);
+        let xid = self.xids.next(owner);
         let kind = if self.version.has_roles() {
             ToSwitch::RoleRequest(role).encode(self.version, xid, out)?;
             RequestKind::Role

@@ -7,6 +7,9 @@ use bellrock_openflow::{
 };
 use bellrock_session::{FirstRole, SessionEvent, SessionSettings, Versions};
 
+/// Owner of the requests.
+const OWNER: u8 = 9;
+
 fn standby() -> SessionSettings {
     SessionSettings { first_role: FirstRole::Standby, ..SessionSettings::default() }
 }
@@ -74,7 +77,7 @@ fn a_role_is_requested_in_the_form_of_the_version_and_answered_by_one_event() {
     for version in VERSIONS {
         let mut end = Alone::ready(version, &standby());
         let wanted = role(RoleKind::Master, 7);
-        let xid = end.controller.request_role(wanted, end.now, &mut end.out).unwrap();
+        let xid = end.controller.request_role(OWNER, wanted, end.now, &mut end.out).unwrap();
         let request = match version {
             Version::V1_0 => extension(version, xid, RoleExtension::Request(RoleKind::Master)),
             Version::V1_3 => {
@@ -120,7 +123,7 @@ fn a_switch_without_roles_refuses_or_is_silent() {
         };
         let mut end = Alone::ready(version, &standby());
         let wanted = role(RoleKind::Slave, 7);
-        let asked = end.controller.request_role(wanted, end.now, &mut end.out).unwrap();
+        let asked = end.controller.request_role(OWNER, wanted, end.now, &mut end.out).unwrap();
         let (code, data) = (ErrorCode::RequestBadExperimenter, Bytes(&[]));
         let error = FromSwitch::Error(ErrorMessage::Standard { code, data });
         let error = bytes(version, asked, &error);
@@ -131,7 +134,7 @@ fn a_switch_without_roles_refuses_or_is_silent() {
             "{event:?}"
         );
         end.out.clear();
-        let asked = end.controller.request_role(wanted, end.now, &mut end.out).unwrap();
+        let asked = end.controller.request_role(OWNER, wanted, end.now, &mut end.out).unwrap();
         let barrier = bytes(version, last_xid(&end.out), &FromSwitch::BarrierReply);
         let event = end.give(&barrier);
         assert!(
@@ -145,7 +148,8 @@ fn a_switch_without_roles_refuses_or_is_silent() {
 #[test]
 fn the_version_without_a_question_for_the_role_says_so() {
     let mut end = Alone::ready(Version::V1_0, &standby());
-    let asked = end.controller.request_role(role(RoleKind::NoChange, 0), end.now, &mut end.out);
+    let asked =
+        end.controller.request_role(OWNER, role(RoleKind::NoChange, 0), end.now, &mut end.out);
     assert!(matches!(asked, Err(EncodeError::Unsupported { .. })), "{asked:?}");
     assert!(end.out.is_empty());
     assert_eq!(end.controller.unanswered().count(), 0);

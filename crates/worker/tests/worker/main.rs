@@ -4,6 +4,7 @@
 
 mod adopt;
 mod allowed;
+mod answers;
 mod chain;
 mod confirm;
 mod connection_events;

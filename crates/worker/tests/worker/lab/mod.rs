@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bellrock_api::openflow::{
-    Bytes, FlowCommand, FlowStats, FromSwitch, Instructions, List, MatchView, Message,
+    Bytes, FlowCommand, FlowStats, FromSwitch, Instructions, List, MatchView, Message, MessageKind,
     MultipartKind, MultipartReply, Out, PacketInMessage, PacketInReason, ReplyBody, RequestBody,
     ToSwitch, frame,
 };
@@ -268,6 +268,18 @@ impl Lab {
     /// Length of each write to the switch since the last call.
     pub fn writes(&mut self, id: SwitchId) -> Vec<usize> {
         std::mem::take(&mut self.wire(id).unwrap().writes)
+    }
+
+    /// Takes the messages that a silent switch has not read: the kind and the xid of each.
+    pub fn unread(&mut self, id: SwitchId) -> Vec<(MessageKind, u32)> {
+        let unread: Vec<u8> = self.wire(id).unwrap().to_switch.drain(..).collect();
+        let (mut rest, mut messages) = (unread.as_slice(), Vec::new());
+        while let Some(message) = frame(rest).unwrap() {
+            let decoded = ToSwitch::decode(message.bytes).unwrap();
+            messages.push((decoded.body.kind(), decoded.xid));
+            rest = &rest[message.bytes.len()..];
+        }
+        messages
     }
 
     /// The switch sends raw bytes.
