@@ -1,8 +1,8 @@
 //! Static entries as earlier releases have stored them, in files and in etcd: they are read, and written
 //! in the form of this release when they change.
 //!
-//! Until release 0.1 a value was a JSON object, and an entry `orders` counted the orders. The first file
-//! was a list.
+//! A value was a JSON object with the entry in the form of requests, and an entry `orders` counted the
+//! orders. The first form of the file was a list.
 
 use std::time::Duration;
 

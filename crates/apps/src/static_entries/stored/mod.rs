@@ -26,7 +26,7 @@ impl BookModel for EntryIndex {
         show_stored(entry)
     }
 
-    /// Releases before 0.2 count orders in an entry of their own.
+    /// Earlier releases count orders in an entry of their own, which stays as it is.
     fn has(name: &str) -> bool {
         entry_name(name).is_some()
     }
