@@ -6,7 +6,6 @@ use bellrock::MacAddr;
 use bellrock::etherparse::{LaxNetSlice, TcpHeader};
 use bellrock::packet::{Ethernet, Ip, VlanTag};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 
 use crate::argument::{Arg, wrong_value};
 use crate::packet::PyPacket;
@@ -29,25 +28,23 @@ impl PyEthernet {
     }
 
     /// Returns the frame with a payload of this Ethernet type.
-    fn payload<'py>(&self, py: Python<'py>, eth_type: u16, data: &[u8]) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &self.0.payload(eth_type, data))
+    fn payload(&self, eth_type: u16, data: &[u8]) -> Vec<u8> {
+        self.0.payload(eth_type, data)
     }
 
     /// Returns the frame with an ARP packet (RFC 826): `operation` 1 asks, 2 answers. A request
     /// that leaves out `target_mac` asks for it.
     #[pyo3(signature = (operation, sender_mac, sender_ip, target_ip, target_mac=Arg(MacAddr::ZERO)))]
-    fn arp<'py>(
+    fn arp(
         &self,
-        py: Python<'py>,
         operation: Arg<u16>,
         sender_mac: Arg<MacAddr>,
         sender_ip: Arg<Ipv4Addr>,
         target_ip: Arg<Ipv4Addr>,
         target_mac: Arg<MacAddr>,
-    ) -> Bound<'py, PyBytes> {
+    ) -> Vec<u8> {
         let sender = (sender_mac.0, sender_ip.0);
-        let frame = self.0.arp(operation.0, sender, (target_mac.0, target_ip.0));
-        PyBytes::new(py, &frame)
+        self.0.arp(operation.0, sender, (target_mac.0, target_ip.0))
     }
 
     /// Adds an IPv4 header.
@@ -84,54 +81,30 @@ impl PyIp {
 #[pymethods]
 impl PyIp {
     /// Returns the frame with a payload of any protocol, such as `IpProto.IGMP`.
-    fn payload<'py>(
-        &self,
-        py: Python<'py>,
-        proto: Arg<u8>,
-        data: &[u8],
-    ) -> PyResult<Bound<'py, PyBytes>> {
-        let frame = self.0.payload(proto.0, data).map_err(wrong_value)?;
-        Ok(PyBytes::new(py, &frame))
+    fn payload(&self, proto: Arg<u8>, data: &[u8]) -> PyResult<Vec<u8>> {
+        self.0.payload(proto.0, data).map_err(wrong_value)
     }
 
     /// Returns the frame with an ICMP or ICMPv6 error about a packet: "destination unreachable". In
     /// ICMP, `code` 0 is for the network, 1 for the host, 3 for the port, 13 for what is forbidden;
     /// in ICMPv6, 0 is for no route, 1 for what is forbidden, 3 for the address, 4 for the port.
     #[pyo3(signature = (packet, code))]
-    fn unreachable<'py>(
-        &self,
-        py: Python<'py>,
-        packet: &Bound<'_, PyPacket>,
-        code: Arg<u8>,
-    ) -> PyResult<Bound<'py, PyBytes>> {
+    fn unreachable(&self, packet: &Bound<'_, PyPacket>, code: Arg<u8>) -> PyResult<Vec<u8>> {
         let original = from_ip_header(packet)?;
-        let frame = self.0.unreachable(code.0, original).map_err(wrong_value)?;
-        Ok(PyBytes::new(py, &frame))
+        self.0.unreachable(code.0, original).map_err(wrong_value)
     }
 
     /// Returns the frame with an ICMP or ICMPv6 error about a packet: "time exceeded", since its
     /// TTL or hop limit was used up.
-    fn time_exceeded<'py>(
-        &self,
-        py: Python<'py>,
-        packet: &Bound<'_, PyPacket>,
-    ) -> PyResult<Bound<'py, PyBytes>> {
+    fn time_exceeded(&self, packet: &Bound<'_, PyPacket>) -> PyResult<Vec<u8>> {
         let original = from_ip_header(packet)?;
-        let frame = self.0.time_exceeded(original).map_err(wrong_value)?;
-        Ok(PyBytes::new(py, &frame))
+        self.0.time_exceeded(original).map_err(wrong_value)
     }
 
     /// Returns the frame with a UDP datagram.
     #[pyo3(signature = (src_port, dst_port, data=&[][..]))]
-    fn udp<'py>(
-        &self,
-        py: Python<'py>,
-        src_port: u16,
-        dst_port: u16,
-        data: &[u8],
-    ) -> PyResult<Bound<'py, PyBytes>> {
-        let frame = self.0.udp(src_port, dst_port, data).map_err(wrong_value)?;
-        Ok(PyBytes::new(py, &frame))
+    fn udp(&self, src_port: u16, dst_port: u16, data: &[u8]) -> PyResult<Vec<u8>> {
+        self.0.udp(src_port, dst_port, data).map_err(wrong_value)
     }
 
     /// Returns the frame with a TCP segment.
@@ -140,9 +113,8 @@ impl PyIp {
         rst=false, psh=false, window=u16::MAX
     ))]
     #[expect(clippy::too_many_arguments, reason = "Python gives them by name")]
-    fn tcp<'py>(
+    fn tcp(
         &self,
-        py: Python<'py>,
         src_port: u16,
         dst_port: u16,
         data: &[u8],
@@ -153,40 +125,25 @@ impl PyIp {
         rst: bool,
         psh: bool,
         window: u16,
-    ) -> PyResult<Bound<'py, PyBytes>> {
+    ) -> PyResult<Vec<u8>> {
         let mut header = TcpHeader::new(src_port, dst_port, sequence, window);
         (header.syn, header.fin, header.rst, header.psh) = (syn, fin, rst, psh);
         if let Some(number) = acknowledgment {
             (header.ack, header.acknowledgment_number) = (true, number);
         }
-        let frame = self.0.tcp(header, data).map_err(wrong_value)?;
-        Ok(PyBytes::new(py, &frame))
+        self.0.tcp(header, data).map_err(wrong_value)
     }
 
     /// Returns the frame with an ICMP or ICMPv6 echo request.
     #[pyo3(signature = (id, sequence, data=&[][..]))]
-    fn echo_request<'py>(
-        &self,
-        py: Python<'py>,
-        id: u16,
-        sequence: u16,
-        data: &[u8],
-    ) -> PyResult<Bound<'py, PyBytes>> {
-        let frame = self.0.echo_request(id, sequence, data).map_err(wrong_value)?;
-        Ok(PyBytes::new(py, &frame))
+    fn echo_request(&self, id: u16, sequence: u16, data: &[u8]) -> PyResult<Vec<u8>> {
+        self.0.echo_request(id, sequence, data).map_err(wrong_value)
     }
 
     /// Returns the frame with an ICMP or ICMPv6 echo reply.
     #[pyo3(signature = (id, sequence, data=&[][..]))]
-    fn echo_reply<'py>(
-        &self,
-        py: Python<'py>,
-        id: u16,
-        sequence: u16,
-        data: &[u8],
-    ) -> PyResult<Bound<'py, PyBytes>> {
-        let frame = self.0.echo_reply(id, sequence, data).map_err(wrong_value)?;
-        Ok(PyBytes::new(py, &frame))
+    fn echo_reply(&self, id: u16, sequence: u16, data: &[u8]) -> PyResult<Vec<u8>> {
+        self.0.echo_reply(id, sequence, data).map_err(wrong_value)
     }
 }
 

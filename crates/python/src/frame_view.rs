@@ -1,7 +1,7 @@
 //! The bytes of a packet, and the parts of its link layer.
 
 use bellrock::etherparse::{LaxSlicedPacket, err::LenError};
-use bellrock::packet::VlanTag;
+use bellrock::packet::{EthHeader, VlanTag};
 
 /// The bytes of a packet, from its Ethernet header on.
 #[derive(Clone, Copy)]
@@ -17,23 +17,12 @@ impl<'p> FrameView<'p> {
         self.0.get(at..)?.first_chunk().copied()
     }
 
-    /// The Ethernet type behind VLAN tags.
+    /// The Ethernet type behind all VLAN tags.
     pub(crate) fn ether_type(self) -> Option<u16> {
-        const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
-        let mut at = 12;
-        loop {
-            let eth_type = u16::from_be_bytes(self.chunk(at)?);
-            if !TAGS.contains(&eth_type) {
-                return Some(eth_type);
-            }
-            at += 4;
-        }
+        EthHeader::read_tags(self.0, usize::MAX).map(|header| header.eth_type)
     }
 
     pub(crate) fn tag(self) -> Option<VlanTag> {
-        const TPIDS: [[u8; 2]; 2] = [[0x81, 0x00], [0x88, 0xa8]];
-        let [a, b, high, low] = self.chunk(12)?;
-        let tci = u16::from_be_bytes([high, low]);
-        TPIDS.contains(&[a, b]).then_some(VlanTag { id: tci & 0x0fff, pcp: (tci >> 13) as u8 })
+        VlanTag::of(self.0)
     }
 }

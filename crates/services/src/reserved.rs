@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 
 use bellrock_api::openflow::PortConfig;
 use bellrock_api::{
-    Action, Dpid, Network, PacketIn, Port, PortDesc, Publisher, Result, Switch, SwitchPort, Watch,
-    WatchReader,
+    Action, Dpid, Network, PacketIn, Port, PortDesc, Publisher, Result, Switch, SwitchPort,
+    VlanTag, Watch, WatchReader,
 };
 
 /// The reserved ports, each with its VLAN. `None` stands for untagged frames.
@@ -128,7 +128,7 @@ impl ReservedFrames {
 /// Returns the VLAN of a packet. `None` for an untagged packet, or a tag with only a priority.
 #[must_use]
 pub fn vlan_of(packet: &PacketIn<'_>) -> Option<u16> {
-    packet.vlan().map(|tag| tag.id).filter(|id| *id != 0)
+    packet.vlan().and_then(VlanTag::vlan)
 }
 
 /// Floods a packet, with the actions that [`ReservedFrames::flood`] returns.

@@ -3,20 +3,18 @@
 use std::net::Ipv4Addr;
 
 use bellrock_openflow::MacAddr;
-use etherparse::{ArpEthIpv4Packet, ArpOperation, LaxNetSlice, LaxSlicedPacket};
 
-use super::build::{Ethernet, padded};
+use super::build::Ethernet;
+use super::header::{EthHeader, eth_type};
 
-const ETH_TYPE: u16 = 0x0806;
-
-/// Length of an ARP packet for IPv4 on Ethernet, in bytes.
-const ARP_BYTES: usize = 28;
+/// The beginning of an ARP packet: Ethernet and IPv4, with lengths of addresses.
+pub(super) const ARP_HEAD: [u8; 6] = [0, 1, 8, 0, 6, 4];
 
 /// An ARP packet for IPv4 on Ethernet, in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arp<'p> {
-    /// The Ethernet header, with its VLAN tags and the type ARP.
-    header: &'p [u8],
+    /// The frame's VLAN tags.
+    tags: &'p [u8],
     /// 1 for a request, 2 for a reply.
     pub operation: u16,
     /// The sender's Ethernet address.
@@ -35,20 +33,31 @@ impl<'p> Arp<'p> {
     /// `operation` of a reply.
     pub const REPLY: u16 = 2;
 
-    /// Decodes a frame. `None` if it is not ARP for IPv4 on Ethernet, or is truncated.
+    /// Decodes a frame, with up to three VLAN tags. `None` if it is not ARP for IPv4 on Ethernet,
+    /// or is truncated.
     #[must_use]
     pub fn read(frame: &'p [u8]) -> Option<Self> {
-        let headers = LaxSlicedPacket::from_ethernet(frame).ok()?;
-        let Some(LaxNetSlice::Arp(arp)) = headers.net else { return None };
-        let tags = headers.link_exts.len() * Ethernet::TAG_BYTES;
-        let arp = arp.to_packet().try_eth_ipv4().ok()?;
-        Some(Arp {
-            header: frame.get(..Ethernet::HEADER_BYTES + tags)?,
-            operation: arp.operation.0,
-            sender_mac: MacAddr(arp.sender_mac),
-            sender_ip: arp.sender_ipv4.into(),
-            target_mac: MacAddr(arp.target_mac),
-            target_ip: arp.target_ipv4.into(),
+        Self::of(&EthHeader::read_tags(frame, Ethernet::MAX_TAGS)?)
+    }
+
+    /// Decodes what is behind a header. `None` if it is not ARP for IPv4 on Ethernet, or is
+    /// truncated.
+    #[must_use]
+    pub fn of(header: &EthHeader<'p>) -> Option<Self> {
+        let (head, rest) = header.payload.split_first_chunk()?;
+        let (operation, rest) = rest.split_first_chunk()?;
+        let (sender_mac, rest) = rest.split_first_chunk()?;
+        let (sender_ip, rest) = rest.split_first_chunk::<4>()?;
+        let (target_mac, rest) = rest.split_first_chunk()?;
+        let target_ip = rest.first_chunk::<4>()?;
+        let is_arp = header.eth_type == eth_type::ARP && *head == ARP_HEAD;
+        is_arp.then(|| Arp {
+            tags: header.tags,
+            operation: u16::from_be_bytes(*operation),
+            sender_mac: MacAddr(*sender_mac),
+            sender_ip: (*sender_ip).into(),
+            target_mac: MacAddr(*target_mac),
+            target_ip: (*target_ip).into(),
         })
     }
 
@@ -65,24 +74,33 @@ impl<'p> Arp<'p> {
         self.operation == Self::REQUEST && self.sender_ip.is_unspecified()
     }
 
-    /// Whether it requests this address. A probe does: a reply to it means that the address is in
+    /// Whether it requests an address. A probe does: a reply to it means that the address is in
     /// use.
     #[must_use]
+    pub fn is_request(&self) -> bool {
+        self.operation == Self::REQUEST && !self.is_announcement()
+    }
+
+    /// Whether it requests this address.
+    #[must_use]
     pub fn is_request_for(&self, ip: Ipv4Addr) -> bool {
-        self.operation == Self::REQUEST && self.target_ip == ip && !self.is_announcement()
+        self.is_request() && self.target_ip == ip
     }
 
     /// Builds the reply, from `mac`: the requested address is at `mac`. The reply goes to the
     /// sender only, with the request's VLAN tags, and is padded.
     #[must_use]
     pub fn reply(&self, mac: MacAddr) -> Vec<u8> {
-        let mut frame = Vec::with_capacity(self.header.len() + ARP_BYTES);
-        frame.extend_from_slice(&self.sender_mac.0);
-        frame.extend_from_slice(&mac.0);
-        frame.extend_from_slice(self.header.get(12..).unwrap_or(&[]));
+        self.reply_to(self.sender_mac, mac)
+    }
+
+    /// Builds the reply like [`Arp::reply`], in a frame to another address than the sender's: the
+    /// source of the request's frame.
+    #[must_use]
+    pub fn reply_to(&self, to: MacAddr, mac: MacAddr) -> Vec<u8> {
         let asker = (self.sender_mac, self.sender_ip);
-        frame.extend_from_slice(&body(Self::REPLY, (mac, self.target_ip), asker));
-        padded(frame)
+        let ethernet = Ethernet::new(mac, to).tags(self.tags);
+        ethernet.arp(Self::REPLY, (mac, self.target_ip), asker)
     }
 }
 
@@ -90,8 +108,8 @@ impl<'p> Arp<'p> {
 /// It is a probe if `ip` is 0.0.0.0.
 #[must_use]
 pub fn arp_request(mac: MacAddr, ip: Ipv4Addr, target: Ipv4Addr) -> Vec<u8> {
-    let request = body(Arp::REQUEST, (mac, ip), (MacAddr::ZERO, target));
-    Ethernet::new(mac, MacAddr::BROADCAST).payload(ETH_TYPE, &request)
+    let ethernet = Ethernet::new(mac, MacAddr::BROADCAST);
+    ethernet.arp(Arp::REQUEST, (mac, ip), (MacAddr::ZERO, target))
 }
 
 /// Builds a broadcast frame that announces `ip` at `mac` (gratuitous ARP, RFC 5227 §2.3), for an
@@ -99,19 +117,4 @@ pub fn arp_request(mac: MacAddr, ip: Ipv4Addr, target: Ipv4Addr) -> Vec<u8> {
 #[must_use]
 pub fn arp_announcement(mac: MacAddr, ip: Ipv4Addr) -> Vec<u8> {
     arp_request(mac, ip, ip)
-}
-
-fn body(
-    operation: u16,
-    sender: (MacAddr, Ipv4Addr),
-    target: (MacAddr, Ipv4Addr),
-) -> [u8; ARP_BYTES] {
-    let arp = ArpEthIpv4Packet {
-        operation: ArpOperation(operation),
-        sender_mac: sender.0.0,
-        sender_ipv4: sender.1.octets(),
-        target_mac: target.0.0,
-        target_ipv4: target.1.octets(),
-    };
-    arp.to_bytes()
 }

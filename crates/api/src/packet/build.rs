@@ -8,17 +8,13 @@ use etherparse::{
     TcpHeader,
 };
 
-use super::VlanTag;
+use super::arp::ARP_HEAD;
+use super::header::{EthHeader, VlanTag, eth_type};
+use super::neighbour::{HOP_LIMIT, NeighbourMessage, SOURCE_ADDRESS, TARGET_ADDRESS};
 
 /// Minimum length of an Ethernet frame without its check sequence, in bytes (IEEE 802.3 §3.2.7).
 /// Shorter frames are padded with zeros.
 pub const MIN_FRAME_BYTES: usize = 60;
-
-/// Ethernet type of ARP.
-const ARP_TYPE: u16 = 0x0806;
-
-/// The beginning of an ARP packet: Ethernet and IPv4, with lengths of addresses (RFC 826).
-const ARP_HEAD: [u8; 6] = [0, 1, 8, 0, 6, 4];
 
 /// Default TTL or hop limit.
 const DEFAULT_TTL: u8 = 64;
@@ -59,25 +55,31 @@ pub struct TooLong {
 pub struct Ethernet {
     source: MacAddr,
     destination: MacAddr,
-    vlan: Option<VlanTag>,
+    /// The VLAN tags with their types, the outermost first.
+    tags: [Option<[u8; VlanTag::BYTES]>; Ethernet::MAX_TAGS],
 }
 
 impl Ethernet {
-    /// Length of the header without a tag, in bytes.
-    pub(super) const HEADER_BYTES: usize = 14;
-    /// Length of a VLAN tag, in bytes.
-    pub(super) const TAG_BYTES: usize = 4;
+    /// Maximum number of VLAN tags. An answer has the tags of the frame that it answers.
+    pub const MAX_TAGS: usize = 3;
 
     /// Starts a frame from `source` to `destination`, without a VLAN tag.
     #[must_use]
     pub fn new(source: MacAddr, destination: MacAddr) -> Self {
-        Ethernet { source, destination, vlan: None }
+        Ethernet { source, destination, tags: [None; Self::MAX_TAGS] }
     }
 
     /// Sets the VLAN tag, of type 0x8100. Excess bits of the id and the priority are cut off.
     #[must_use]
-    pub fn vlan(self, tag: VlanTag) -> Self {
-        Ethernet { vlan: Some(tag), ..self }
+    pub fn vlan(self, VlanTag { id, pcp }: VlanTag) -> Self {
+        let tci = u16::from(pcp & 7) << 13 | id & 0x0fff;
+        self.tags(&(u32::from(eth_type::VLAN) << 16 | u32::from(tci)).to_be_bytes())
+    }
+
+    /// Sets the VLAN tags, given as they stand in a frame. Excess tags are cut off.
+    pub(super) fn tags(self, tags: &[u8]) -> Self {
+        let (tags, _) = tags.as_chunks();
+        Ethernet { tags: std::array::from_fn(|nth| tags.get(nth).copied()), ..self }
     }
 
     /// Returns the frame with a payload of this Ethernet type, padded.
@@ -103,7 +105,32 @@ impl Ethernet {
             packet.extend_from_slice(&mac.0);
             packet.extend_from_slice(&ip.octets());
         }
-        self.payload(ARP_TYPE, &packet)
+        self.payload(eth_type::ARP, &packet)
+    }
+
+    /// Returns the frame with a message of neighbour discovery about `target` (RFC 4861 §4.3,
+    /// §4.4), with the frame's source in its option: `kind` 135 is a solicitation, 136 an
+    /// advertisement with `flags`.
+    #[must_use]
+    pub fn neighbour(
+        self,
+        kind: u8,
+        flags: u8,
+        (source, destination): (Ipv6Addr, Ipv6Addr),
+        target: Ipv6Addr,
+    ) -> Vec<u8> {
+        let option = match kind {
+            NeighbourMessage::SOLICITATION => SOURCE_ADDRESS,
+            _ => TARGET_ADDRESS,
+        };
+        // The option has one unit of 8 bytes (RFC 4861 §4.6.1).
+        let mut rest = [0; 24];
+        rest[..16].copy_from_slice(&target.octets());
+        rest[16..18].copy_from_slice(&[option, 1]);
+        rest[18..].copy_from_slice(&self.source.0);
+        let ip = self.ipv6(source, destination).ttl(HOP_LIMIT);
+        // 24 bytes fit.
+        ip.icmpv6(kind, 0, [flags, 0, 0, 0], &rest).unwrap_or_default()
     }
 
     /// Adds an IPv4 header (RFC 791).
@@ -132,15 +159,11 @@ impl Ethernet {
 
     /// Writes the header. Reserves capacity for a payload of this many bytes.
     fn header(self, eth_type: u16, room: usize) -> Vec<u8> {
-        let length = Self::HEADER_BYTES + Self::TAG_BYTES + room;
+        let length = EthHeader::BYTES + Self::MAX_TAGS * VlanTag::BYTES + room;
         let mut frame = Vec::with_capacity(length.max(MIN_FRAME_BYTES));
         frame.extend_from_slice(&self.destination.0);
         frame.extend_from_slice(&self.source.0);
-        if let Some(VlanTag { id, pcp }) = self.vlan {
-            let tci = u16::from(pcp & 7) << 13 | id & 0x0fff;
-            frame.extend_from_slice(&[0x81, 0x00]);
-            frame.extend_from_slice(&tci.to_be_bytes());
-        }
+        frame.extend(self.tags.iter().flatten().flatten());
         frame.extend_from_slice(&eth_type.to_be_bytes());
         frame
     }
@@ -329,7 +352,7 @@ impl Ip {
     ) -> Result<Vec<u8>, TooLong> {
         /// More than the IP and TCP headers with all options.
         const HEADERS: usize = 40 + 60;
-        let eth_type = if self.source.is_ipv4() { 0x0800 } else { 0x86dd };
+        let eth_type = if self.source.is_ipv4() { eth_type::IPV4 } else { eth_type::IPV6 };
         let mut frame = self.ethernet.header(eth_type, HEADERS + data.len());
         if !write(&mut frame) {
             return Err(TooLong { bytes: data.len() });

@@ -1,13 +1,14 @@
 //! Packets that come to the controller, and packets that an app builds.
 //!
-//! [`Ethernet`] builds frames, with checksums and padding. [`Arp`] decodes ARP and builds the
-//! reply; [`Solicitation`] does the same for IPv6.
+//! [`Ethernet`] builds frames, with checksums and padding; [`EthHeader`] reads their headers.
+//! [`Arp`] decodes ARP and builds the reply; [`Solicitation`] does the same for IPv6.
 //! [`Switch::answer_arp`](crate::Switch::answer_arp) does both in one call, and
 //! [`Switch::send_packet`](crate::Switch::send_packet) sends a frame.
 
 mod arp;
 mod build;
-mod solicitation;
+mod header;
+mod neighbour;
 #[cfg(test)]
 mod tests;
 
@@ -15,7 +16,8 @@ use std::ops::Deref;
 
 pub use arp::{Arp, arp_announcement, arp_request};
 pub use build::{Ethernet, Ip, MIN_FRAME_BYTES, TooLong};
-pub use solicitation::Solicitation;
+pub use header::{EthHeader, VlanTag, eth_type};
+pub use neighbour::{NeighbourMessage, Solicitation};
 
 use bellrock_openflow::{MacAddr, PacketInView};
 
@@ -32,19 +34,6 @@ use bellrock_openflow::{MacAddr, PacketInView};
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct PacketIn<'b>(PacketInView<'b>);
-
-/// A customer's or provider's VLAN tag (IEEE 802.1Q §9.6).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct VlanTag {
-    /// VLAN id, 12 bits. Zero means a priority without a VLAN.
-    pub id: u16,
-    /// Priority, 3 bits.
-    pub pcp: u8,
-}
-
-const ETHERTYPE_AT: usize = 12;
-const TPID_CUSTOMER: [u8; 2] = [0x81, 0x00];
-const TPID_PROVIDER: [u8; 2] = [0x88, 0xa8];
 
 impl<'b> PacketIn<'b> {
     /// Wraps a message.
@@ -72,17 +61,7 @@ impl<'b> PacketIn<'b> {
     #[must_use]
     #[inline]
     pub fn vlan(&self) -> Option<VlanTag> {
-        PacketIn::vlan_of(self.data())
-    }
-
-    #[inline]
-    fn vlan_of(frame: &[u8]) -> Option<VlanTag> {
-        let [a, b, tci_high, tci_low] = *frame.get(ETHERTYPE_AT..)?.first_chunk()?;
-        if ![TPID_CUSTOMER, TPID_PROVIDER].contains(&[a, b]) {
-            return None;
-        }
-        let tci = u16::from_be_bytes([tci_high, tci_low]);
-        Some(VlanTag { id: tci & 0x0fff, pcp: (tci >> 13) as u8 })
+        VlanTag::of(self.data())
     }
 
     /// The ARP packet, if it is ARP for IPv4.

@@ -5,7 +5,9 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use bellrock_openflow::MacAddr;
-use etherparse::{IpNumber, SlicedPacket, TcpHeader, TransportSlice};
+use etherparse::{
+    ArpEthIpv4Packet, ArpOperation, IpNumber, SlicedPacket, TcpHeader, TransportSlice,
+};
 
 use super::*;
 
@@ -72,7 +74,7 @@ fn frames_have_right_checksums_and_lengths_and_are_padded() {
                 ] {
                     assert!(frame.len() >= MIN_FRAME_BYTES && is_summed(&frame), "{frame:02x?}");
                     assert_eq!((&frame[..6], &frame[6..12]), (&HOST.0[..], &US.0[..]));
-                    let tag = PacketIn::vlan_of(&frame);
+                    let tag = VlanTag::of(&frame);
                     assert_eq!(tag, (frame[12] == 0x81).then_some(vlan));
                 }
             }
@@ -112,10 +114,43 @@ fn a_payload_that_no_ip_packet_holds_is_refused() {
 }
 
 #[test]
+fn a_header_has_the_outermost_tag_or_all() {
+    let (ends, kind) = ([HOST.0, US.0].concat(), [8, 0, 0x45]);
+    let (tag, outer, old) = ([0x81, 0, 0x60, 7], [0x88, 0xa8, 0, 9], [0x91, 0, 0, 3]);
+    let vlan = Some(VlanTag { id: 7, pcp: 3 });
+    for (tags, read, read_all) in [
+        (vec![], (None, eth_type::IPV4), (None, eth_type::IPV4)),
+        (vec![tag], (vlan, eth_type::IPV4), (vlan, eth_type::IPV4)),
+        (vec![tag, outer, tag], (vlan, eth_type::PROVIDER_VLAN), (vlan, eth_type::IPV4)),
+        (vec![old, tag], (None, eth_type::OLD_PROVIDER_VLAN), (None, eth_type::IPV4)),
+    ] {
+        let frame = [&ends[..], tags.as_flattened(), &kind].concat();
+        let header = EthHeader::read(&frame).unwrap();
+        assert_eq!((header.dst, header.src), (HOST, US));
+        assert_eq!((header.vlan(), header.eth_type), read, "{tags:x?}");
+        let header = EthHeader::read_tags(&frame, Ethernet::MAX_TAGS).unwrap();
+        assert_eq!((header.vlan(), header.eth_type), read_all, "{tags:x?}");
+        assert_eq!(header.payload, [0x45]);
+        let answer = header.answer(HOST).payload(eth_type::IPV4, &[]);
+        assert_eq!(answer[..12], [US.0, HOST.0].concat());
+        assert_eq!(&answer[12..12 + tags.len() * VlanTag::BYTES], tags.as_flattened());
+        for len in 0..frame.len() - 1 {
+            assert_eq!(EthHeader::read_tags(&frame[..len], usize::MAX), None, "{len}");
+        }
+    }
+}
+
+#[test]
 fn a_request_is_answered_to_the_asker_alone() {
     let request = arp_request(HOST, HOST_IP, VIP);
-    let built = Ethernet::new(HOST, MacAddr::BROADCAST);
-    assert_eq!(built.arp(Arp::REQUEST, (HOST, HOST_IP), (MacAddr::ZERO, VIP)), request);
+    let expected = ArpEthIpv4Packet {
+        operation: ArpOperation::REQUEST,
+        sender_mac: HOST.0,
+        sender_ipv4: HOST_IP.octets(),
+        target_mac: [0; 6],
+        target_ipv4: VIP.octets(),
+    };
+    assert_eq!(request[14..42], expected.to_bytes());
     let arp = Arp::read(&request).unwrap();
     assert!(arp.is_request_for(VIP) && !arp.is_request_for(HOST_IP) && !arp.is_probe());
     let frame = arp.reply(US);
@@ -125,6 +160,8 @@ fn a_request_is_answered_to_the_asker_alone() {
     assert_eq!((reply.sender_mac, reply.sender_ip), (US, VIP));
     assert_eq!((reply.target_mac, reply.target_ip), (HOST, HOST_IP));
     assert!(!reply.is_request_for(VIP) && !reply.is_request_for(HOST_IP), "a reply asks nobody");
+    let to_proxy = arp.reply_to(MacAddr::BROADCAST, US);
+    assert_eq!((&to_proxy[..6], &to_proxy[6..]), (&[0xff; 6][..], &frame[6..]));
 }
 
 #[test]
@@ -185,4 +222,27 @@ fn a_solicitation_is_answered_by_an_advertisement() {
         let routed = ip.ttl(254).icmpv6(135, 0, [0; 4], &vip.octets()).unwrap();
         assert_eq!(Solicitation::read(&routed), None, "it has passed a router");
     }
+}
+
+#[test]
+fn messages_of_neighbour_discovery_have_the_addresses_of_their_senders() {
+    let [source, target] = ["2001:db8::2", "2001:db8::100"].map(|ip| ip.parse().unwrap());
+    let ethernet = Ethernet::new(US, HOST);
+    for (kind, requested, target_mac) in [
+        (NeighbourMessage::SOLICITATION, Some(target), None),
+        (NeighbourMessage::ADVERTISEMENT, None, Some(US)),
+    ] {
+        let frame = ethernet.neighbour(kind, 0, (source, target), target);
+        assert!(is_summed(&frame));
+        let header = EthHeader::read(&frame).unwrap();
+        let message = NeighbourMessage::of(&header).unwrap();
+        assert_eq!((message.kind(), message.source), (Some(kind), source));
+        assert_eq!((message.requested(), message.target()), (requested, Some(target)));
+        assert_eq!((message.target_mac(), &frame[80..]), (target_mac, &US.0[..]));
+        let cut = EthHeader { payload: &header.payload[..60], ..header };
+        let message = NeighbourMessage::of(&cut).unwrap();
+        assert_eq!((message.source, message.target(), message.target_mac()), (source, None, None));
+    }
+    let echo = ethernet.ipv6(source, target).ttl(254).echo_request(1, 2, &[]).unwrap();
+    assert_eq!(NeighbourMessage::of(&EthHeader::read(&echo).unwrap()), None, "a router's");
 }

@@ -1,5 +1,6 @@
 //! The Ethernet header of a packet, and the table keys of its addresses.
 
+use bellrock_api::packet::{EthHeader, eth_type};
 use bellrock_api::{MacAddr, Match, PacketIn, Port, VlanTag};
 
 /// The Ethernet header of a packet, with its VLAN tag.
@@ -16,10 +17,6 @@ pub(crate) struct FrameHeader {
     pub(super) eth_type: u16,
 }
 
-pub(super) const HEADER_LEN: usize = 14;
-const TAG_LEN: usize = 4;
-const ETH_TYPE_LLDP: u16 = 0x88cc;
-pub(super) const ETH_TYPE_IPV4: u16 = 0x0800;
 /// The group bit of an address, the first bit on the wire, in a key.
 const GROUP: u64 = 1;
 
@@ -27,7 +24,7 @@ impl FrameHeader {
     /// Reads the header. `None` for a packet that ends within its Ethernet header or VLAN tag.
     pub(crate) fn read(packet: &PacketIn<'_>) -> Option<Self> {
         let frame = Self::read_untagged(packet)?;
-        if is_vlan_tag(frame.eth_type) { frame.with_tag(packet) } else { Some(frame) }
+        if eth_type::is_vlan_tag(frame.eth_type) { frame.with_tag(packet) } else { Some(frame) }
     }
 
     /// Reads the header of a packet without a tag. `None` also for a packet with a tag, and for
@@ -35,14 +32,14 @@ impl FrameHeader {
     #[inline(always)]
     pub(crate) fn untagged(packet: &PacketIn<'_>) -> Option<Self> {
         let frame = Self::read_untagged(packet)?;
-        let is_special = frame.eth_type == ETH_TYPE_LLDP || is_vlan_tag(frame.eth_type);
-        (frame.eth_type == ETH_TYPE_IPV4 || !is_special).then_some(frame)
+        let is_special = frame.eth_type == eth_type::LLDP || eth_type::is_vlan_tag(frame.eth_type);
+        (frame.eth_type == eth_type::IPV4 || !is_special).then_some(frame)
     }
 
     /// Reads the header as if it had no tag. With a tag, the Ethernet type is that of the tag.
     #[inline(always)]
     pub(crate) fn read_untagged(packet: &PacketIn<'_>) -> Option<Self> {
-        let header: &[u8; HEADER_LEN] = packet.data().first_chunk()?;
+        let header: &[u8; EthHeader::BYTES] = packet.data().first_chunk()?;
         // Reads eight bytes instead of six: the destination with two bytes behind it, the source
         // with two bytes before it.
         let dst = u64::from_le_bytes(*header.first_chunk()?) & ADDRESS;
@@ -53,7 +50,7 @@ impl FrameHeader {
     }
 
     fn with_tag(self, packet: &PacketIn<'_>) -> Option<Self> {
-        let eth_type = *packet.data().get(HEADER_LEN + 2..)?.first_chunk()?;
+        let eth_type = *packet.data().get(EthHeader::BYTES + 2..)?.first_chunk()?;
         let tag = packet.vlan()?;
         let key_vlan = u64::from(tag.id) << VLAN_SHIFT;
         let eth_type = u16::from_be_bytes(eth_type);
@@ -91,13 +88,13 @@ impl FrameHeader {
     /// Number of bytes up to the payload of the Ethernet type.
     #[inline]
     pub(crate) fn header_len(&self) -> usize {
-        if self.vlan.is_some() { HEADER_LEN + TAG_LEN } else { HEADER_LEN }
+        EthHeader::BYTES + if self.vlan.is_some() { VlanTag::BYTES } else { 0 }
     }
 
     /// Returns whether bridges do not forward it: its destination is the other end of its link.
     #[inline]
     pub(crate) fn is_link_local(&self) -> bool {
-        (self.is_to_group() && self.dst().is_link_local()) || self.eth_type == ETH_TYPE_LLDP
+        (self.is_to_group() && self.dst().is_link_local()) || self.eth_type == eth_type::LLDP
     }
 
     /// The table's key for its source.
@@ -111,12 +108,6 @@ impl FrameHeader {
     pub(crate) fn to(&self) -> HostKey {
         HostKey(self.key_vlan | self.dst)
     }
-}
-
-/// Returns whether an Ethernet type is that of a VLAN tag.
-#[inline]
-pub(crate) fn is_vlan_tag(eth_type: u16) -> bool {
-    matches!(eth_type, 0x8100 | 0x88a8)
 }
 
 /// A host: its VLAN in bits 48 to 59 and its address below, the first byte lowest, as a processor

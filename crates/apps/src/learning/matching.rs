@@ -11,13 +11,14 @@
 //! wildcard. So in 1.0 the match omits the fields that do not affect forwarding: the priority of a
 //! VLAN tag, the DSCP, and the operation of ARP.
 
+use bellrock_api::packet::eth_type;
 use bellrock_api::{Field, Match, PacketIn, Version};
 use etherparse::{
-    ArpHardwareId, ArpPacketSlice, EtherType, LaxIpPayloadSlice, LaxIpv4Slice, LaxIpv6Slice,
-    LaxNetSlice, LenSource, TransportSlice, ip_number,
+    LaxIpPayloadSlice, LaxIpv4Slice, LaxIpv6Slice, LaxNetSlice, LenSource, TransportSlice,
+    ip_number,
 };
 
-use super::frame::{FrameHeader, is_vlan_tag};
+use super::frame::FrameHeader;
 
 /// Smaller values of the Ethernet type are lengths (IEEE 802.3 §3.2.6).
 const FIRST_ETH_TYPE: u16 = 0x0600;
@@ -33,7 +34,7 @@ pub(super) fn exact(packet: &PacketIn<'_>, frame: &FrameHeader, version: Version
     {
         matching.set(Field::VlanPcp, tag.pcp.into());
     }
-    if frame.eth_type < FIRST_ETH_TYPE || is_vlan_tag(frame.eth_type) {
+    if frame.eth_type < FIRST_ETH_TYPE || eth_type::is_vlan_tag(frame.eth_type) {
         return matching;
     }
     matching.set(Field::EthType, frame.eth_type.into());
@@ -57,14 +58,14 @@ fn network(matching: &mut Match, packet: &PacketIn<'_>, frame: &FrameHeader, ver
     }
     let whole = packet.is_whole();
     // The parser uses the version in the IP header, a switch first the Ethernet type.
-    match (&headers.net, EtherType(frame.eth_type)) {
-        (Some(LaxNetSlice::Arp(header)), EtherType::ARP) => arp(matching, header, version),
-        (Some(LaxNetSlice::Ipv4(header)), EtherType::IPV4)
+    match (&headers.net, frame.eth_type) {
+        (Some(LaxNetSlice::Arp(_)), eth_type::ARP) => arp(matching, packet, version),
+        (Some(LaxNetSlice::Ipv4(header)), eth_type::IPV4)
             if has_its_length(header.payload(), whole) =>
         {
             ipv4(matching, header, headers.transport.as_ref(), version);
         }
-        (Some(LaxNetSlice::Ipv6(header)), EtherType::IPV6)
+        (Some(LaxNetSlice::Ipv6(header)), eth_type::IPV6)
             if has_its_length(header.payload(), whole) && version.can_match(Field::Ipv6Src) =>
         {
             ipv6(matching, header, headers.transport.as_ref());
@@ -75,23 +76,11 @@ fn network(matching: &mut Match, packet: &PacketIn<'_>, frame: &FrameHeader, ver
 
 /// Sets the IPv4 addresses, and in 1.3 the operation. Operations above 255 are omitted: Open
 /// vSwitch reads eight bits of them.
-fn arp(matching: &mut Match, header: &ArpPacketSlice<'_>, version: Version) {
-    const ETHERNET_ADDRESS_LEN: u8 = 6;
-    let (Ok(sender), Ok(target)) = (
-        <[u8; 4]>::try_from(header.sender_protocol_addr()),
-        <[u8; 4]>::try_from(header.target_protocol_addr()),
-    ) else {
-        return;
-    };
-    if header.hw_addr_type() != ArpHardwareId::ETHERNET
-        || header.proto_addr_type() != EtherType::IPV4
-        || header.hw_addr_size() != ETHERNET_ADDRESS_LEN
-    {
-        return;
-    }
-    matching.set(Field::ArpSpa, u32::from_be_bytes(sender).into());
-    matching.set(Field::ArpTpa, u32::from_be_bytes(target).into());
-    if let operation @ 0..=255 = header.operation().0
+fn arp(matching: &mut Match, packet: &PacketIn<'_>, version: Version) {
+    let Some(arp) = packet.arp() else { return };
+    matching.set(Field::ArpSpa, arp.sender_ip.to_bits().into());
+    matching.set(Field::ArpTpa, arp.target_ip.to_bits().into());
+    if let operation @ 0..=255 = arp.operation
         && !version.ranks_exact_flows_first()
     {
         matching.set(Field::ArpOp, operation.into());

@@ -7,13 +7,14 @@ use std::hint::cold_path;
 use std::sync::{Arc, OnceLock};
 
 use bellrock_api::openflow::ByVersion;
+use bellrock_api::packet::{EthHeader, eth_type};
 use bellrock_api::{
     Action, EncodeError, Field, Filling, FlowMod, FlowTemplate, MacAddr, Match, Network, PacketIn,
     Port, Result, Version,
 };
 use etherparse::ip_number;
 
-use super::frame::{ETH_TYPE_IPV4, FrameHeader, HEADER_LEN};
+use super::frame::FrameHeader;
 use super::{LearningSettings, MatchKind};
 
 /// Templates of all flows, for one version. All switches share them: they stay in the cache.
@@ -86,7 +87,7 @@ impl Prepared {
         }
         let exact = |protocol: u8, ports: [Field; 2]| -> Result<ByTag> {
             let network = |link: Match| {
-                let link = link.eth_type(ETH_TYPE_IPV4).ip_proto(protocol);
+                let link = link.eth_type(eth_type::IPV4).ip_proto(protocol);
                 let link = if version.ranks_exact_flows_first() { link } else { link.ip_dscp(0) };
                 [Field::Ipv4Src, Field::Ipv4Dst, ports[0], ports[1]]
                     .into_iter()
@@ -154,7 +155,7 @@ impl<'p> Plain<'p> {
         templates: &'p ByProtocol,
     ) -> Option<(FrameHeader, Self)> {
         // After this check, the code below needs no further check of the length.
-        if packet.data().len() < HEADER_LEN + IPV4_HEADER_LEN + TCP_HEADER_LEN {
+        if packet.data().len() < EthHeader::BYTES + IPV4_HEADER_LEN + TCP_HEADER_LEN {
             return None;
         }
         let frame = FrameHeader::read_untagged(packet)?;
@@ -176,7 +177,7 @@ impl<'p> Plain<'p> {
         let network = packet.data().get(frame.header_len()..)?;
         let header: &[u8; IPV4_HEADER_LEN + UDP_HEADER_LEN] = network.first_chunk()?;
         let [version, _, l0, l1, _, _, flags @ .., _, _] = header.first_chunk::<12>()?;
-        if frame.eth_type != ETH_TYPE_IPV4 || *version != VERSION_4_WITHOUT_OPTIONS {
+        if frame.eth_type != eth_type::IPV4 || *version != VERSION_4_WITHOUT_OPTIONS {
             return None;
         }
         let len = usize::from(u16::from_be_bytes([*l0, *l1]));

@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use bellrock_api::openflow::GroupType;
+use bellrock_api::packet::eth_type;
 use bellrock_api::{
     Action, BucketEntry, Dpid, Field, Flow, GroupEntry, MacAddr, Match, Port, PriorityBand,
     SwitchPort,
@@ -39,9 +40,6 @@ const HOST_PRIORITY: u16 = PriorityBand::MIDDLE + 1;
 
 /// Priority of a drop of frames with a circuit's tag from elsewhere.
 const FENCE_PRIORITY: u16 = PriorityBand::MIDDLE - 1;
-
-/// The Ethernet type of a VLAN tag.
-const VLAN_TAG: u16 = 0x8100;
 
 /// Position behind all flows of detours in the order of changes.
 const AFTER_DETOURS: u32 = MAX_LINKS as u32 * 2;
@@ -124,7 +122,8 @@ impl EndpointPlace {
 
     /// Sets the circuit's tag on frames of the endpoint.
     fn ingress_actions(&self, tag: u16) -> Vec<Action<'static>> {
-        let push = (self.vlan.is_none() && self.pushes_tags).then_some(Action::PushVlan(VLAN_TAG));
+        let push =
+            (self.vlan.is_none() && self.pushes_tags).then_some(Action::PushVlan(eth_type::VLAN));
         push.into_iter().chain([set_vlan(tag)]).collect()
     }
 

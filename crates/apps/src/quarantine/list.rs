@@ -5,6 +5,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
+use bellrock_api::packet::eth_type;
 use bellrock_api::{Field, MacAddr, Match, Version};
 
 /// Maximum number of entries of a block list. Each takes two to four flows in every switch.
@@ -158,9 +159,6 @@ impl Blocked {
     /// Matches of the dropped packets, from and to the host. For an IPv4 address also ARP:
     /// otherwise the host would still answer requests.
     pub(super) fn matches(self) -> Vec<Match> {
-        const IPV4: u16 = 0x0800;
-        const ARP: u16 = 0x0806;
-        const IPV6: u16 = 0x86dd;
         let any = Match::any();
         match self {
             Blocked::Mac(mac) => vec![any.clone().eth_src(mac), any.eth_dst(mac)],
@@ -169,16 +167,16 @@ impl Blocked {
                 let matching =
                     |eth_type, field| Match::any().eth_type(eth_type).with_masked(field, ip, mask);
                 vec![
-                    matching(IPV4, Field::Ipv4Src),
-                    matching(IPV4, Field::Ipv4Dst),
-                    matching(ARP, Field::ArpSpa),
-                    matching(ARP, Field::ArpTpa),
+                    matching(eth_type::IPV4, Field::Ipv4Src),
+                    matching(eth_type::IPV4, Field::Ipv4Dst),
+                    matching(eth_type::ARP, Field::ArpSpa),
+                    matching(eth_type::ARP, Field::ArpTpa),
                 ]
             }
             Blocked::Ipv6(ip, length) => {
                 let (ip, mask) = (ip.to_bits(), mask(128, length));
                 [Field::Ipv6Src, Field::Ipv6Dst]
-                    .map(|field| Match::any().eth_type(IPV6).with_masked(field, ip, mask))
+                    .map(|field| Match::any().eth_type(eth_type::IPV6).with_masked(field, ip, mask))
                     .into()
             }
         }

@@ -1,6 +1,7 @@
 //! The app's flows, and the search for flows of an earlier run.
 
 use bellrock_api::openflow::{FlowStatsRequest, RequestBody};
+use bellrock_api::packet::{Arp, NeighbourMessage, eth_type};
 use bellrock_api::{
     Action, Backoff, Change, Dpid, Field, Flow, FlowFlags, HostId, Instruction, MacAddr, Match,
     Network, Port, ReplyBody, Version,
@@ -89,16 +90,11 @@ impl HostPair {
 /// Flows with a higher priority than those to hosts. They send hosts' answers to address requests
 /// to the controller: ARP replies, and neighbour advertisements, which 1.0 cannot match.
 pub(super) fn answer_flows(version: Version) -> Vec<Flow> {
-    const ARP: u16 = 0x0806;
-    const REPLY: u128 = 2;
-    const IPV6: u16 = 0x86dd;
-    const ICMPV6: u128 = 58;
-    const NEIGHBOUR_ADVERTISEMENT: u128 = 136;
-    let arp = Match::any().eth_type(ARP).with(Field::ArpOp, REPLY);
+    let arp = Match::any().eth_type(eth_type::ARP).with(Field::ArpOp, Arp::REPLY.into());
     let ipv6 = Match::any()
-        .eth_type(IPV6)
-        .with(Field::IpProto, ICMPV6)
-        .with(Field::Icmpv6Type, NEIGHBOUR_ADVERTISEMENT);
+        .eth_type(eth_type::IPV6)
+        .ip_proto(NeighbourMessage::PROTOCOL)
+        .with(Field::Icmpv6Type, NeighbourMessage::ADVERTISEMENT.into());
     let matches = match version.can_match(Field::Icmpv6Type) {
         true => vec![arp, ipv6],
         false => vec![arp],

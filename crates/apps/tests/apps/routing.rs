@@ -1,9 +1,11 @@
 //! Routing in networks with cycles: all hosts reach each other, no packet circles, failures heal.
 
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use crate::known::{SETTLED, known};
-use bellrock_api::{Dpid, MacAddr, Version};
+use bellrock_api::packet::{Arp, arp_request};
+use bellrock_api::{Dpid, Version};
 use bellrock_apps::RoutingMode::{Proactive, Reactive};
 use bellrock_apps::{Routing, RoutingMode, RoutingSettings};
 use bellrock_emulator::lab::Lab;
@@ -130,15 +132,9 @@ fn hosts_that_are_not_known_are_reached_by_flooding_and_nothing_comes_twice() {
     }
 }
 
-/// A broadcast ARP request.
-fn arp_request(from: MacAddr, sender: [u8; 4], target: [u8; 4]) -> Vec<u8> {
-    let head: [u8; 10] = [8, 6, 0, 1, 8, 0, 6, 4, 0, 1];
-    [&[0xff; 6], &from.0[..], &head, &from.0, &sender, &[0; 6], &target].concat()
-}
-
 /// Returns whether this is an ARP answer for this address.
-fn is_arp_answer(frame: &[u8], ip: [u8; 4]) -> bool {
-    frame[12..14] == [8, 6] && frame[20..22] == [0, 2] && frame[28..32] == ip
+fn is_arp_answer(frame: &[u8], ip: Ipv4Addr) -> bool {
+    Arp::read(frame).is_some_and(|arp| arp.operation == Arp::REPLY && arp.sender_ip == ip)
 }
 
 #[test]
@@ -148,15 +144,15 @@ fn an_address_that_nobody_has_any_more_can_be_taken_and_one_that_is_taken_is_def
         let mac = |lab: &Lab, n: usize| lab.topology().hosts()[n].mac;
         let (h1, h3) = (mac(&lab, 0), mac(&lab, 2));
         // h1 has used another address beside 10.0.0.1, and the controller saw it.
-        let before = [10, 0, 0, 99];
+        let before = Ipv4Addr::new(10, 0, 0, 99);
         lab.send_frame("h1", &arp_request(h1, before, before));
         lab.run_for(Duration::from_secs(1));
         let known = lab.controller().unwrap().hosts().load().by_ip(before.into(), None).cloned();
         assert_eq!(known.map(|host| host.id.mac), Some(h1), "{version} {mode:?}");
-        for (ip, is_taken) in [(before, false), ([10, 0, 0, 1], true)] {
+        for (ip, is_taken) in [(before, false), ([10, 0, 0, 1].into(), true)] {
             lab.capture("h3");
             // The probe that h3 sends before it takes the address (RFC 5227 §2.1.1).
-            lab.send_frame("h3", &arp_request(h3, [0; 4], ip));
+            lab.send_frame("h3", &arp_request(h3, Ipv4Addr::UNSPECIFIED, ip));
             lab.run_for(Duration::from_secs(1));
             let answers = lab.capture("h3");
             let is_declined = answers.iter().any(|frame| is_arp_answer(frame, ip));

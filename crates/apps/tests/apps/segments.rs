@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use bellrock_api::packet::arp_request;
+use bellrock_api::packet::{Arp, arp_request};
 use bellrock_api::{App, Dpid, Event, MacAddr, Needs, Port, SwitchPort, Version};
 use bellrock_apps::{GlobalLearning, Learning, Routing, RoutingMode, RoutingSettings};
 use bellrock_emulator::lab::{Lab, LldpHandling, OrdinarySwitch};
@@ -38,7 +38,8 @@ fn asks(lab: &mut Lab, ordinary: &mut OrdinarySwitch, target: &str) -> Option<Ma
     ordinary.send(lab, &arp_request(ON_SEGMENT, ITS_IP, ip));
     ordinary.run_for(lab, SECOND / 2);
     let is_answer = |frame: &Vec<u8>| {
-        frame.starts_with(&ON_SEGMENT.0) && frame[12..14] == [8, 6] && frame[20..22] == [0, 2]
+        let is_reply = Arp::read(frame).is_some_and(|arp| arp.operation == Arp::REPLY);
+        is_reply && frame.starts_with(&ON_SEGMENT.0)
     };
     let answers: Vec<_> = ordinary.received().into_iter().filter(is_answer).collect();
     assert!(answers.len() <= 1, "{} answers of {target}", answers.len());

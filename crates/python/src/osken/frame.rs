@@ -5,6 +5,8 @@
 //! read. Frames with others than these, or with ports for which it reads further, are read by the
 //! library at once, as before, so that its exceptions come where they came.
 
+use bellrock::packet::{EthHeader, VlanTag, eth_type};
+
 /// Headers that the library reads, as bits.
 pub(super) const ETHERNET: u32 = 1;
 pub(super) const VLAN: u32 = 2;
@@ -14,18 +16,11 @@ pub(super) const IPV6: u32 = 16;
 pub(super) const UDP: u32 = 32;
 pub(super) const TCP: u32 = 64;
 
-const ETHERNET_LEN: usize = 14;
-const VLAN_LEN: usize = 4;
 const ARP_LEN: usize = 28;
 const IPV4_LEN: usize = 20;
 const IPV6_LEN: usize = 40;
 const UDP_LEN: usize = 8;
 const TCP_LEN: usize = 20;
-
-const TYPE_IPV4: u16 = 0x0800;
-const TYPE_ARP: u16 = 0x0806;
-const TYPE_VLAN: u16 = 0x8100;
-const TYPE_IPV6: u16 = 0x86dd;
 
 const PROTO_TCP: u8 = 6;
 const PROTO_UDP: u8 = 17;
@@ -37,25 +32,25 @@ const TCP_PORTS: [u16; 4] = [179, 2600, 6633, 6653];
 
 /// Returns the headers that the library reads. `None`: it reads others too, or may raise.
 pub(super) fn headers(frame: &[u8]) -> Option<u32> {
-    let (head, mut rest) = header::<ETHERNET_LEN>(frame)?;
+    let (head, mut rest) = header::<{ EthHeader::BYTES }>(frame)?;
     let mut found = ETHERNET;
     let mut kind = u16::from_be_bytes([head[12], head[13]]);
-    while kind == TYPE_VLAN {
-        let Some((tag, after)) = header::<VLAN_LEN>(rest) else { return Some(found) };
+    while kind == eth_type::VLAN {
+        let Some((tag, after)) = header::<{ VlanTag::BYTES }>(rest) else { return Some(found) };
         found |= VLAN;
         kind = u16::from_be_bytes([tag[2], tag[3]]);
         rest = after;
     }
     match kind {
-        TYPE_ARP => Some(found | if header::<ARP_LEN>(rest).is_some() { ARP } else { 0 }),
-        TYPE_IPV4 => {
+        eth_type::ARP => Some(found | if header::<ARP_LEN>(rest).is_some() { ARP } else { 0 }),
+        eth_type::IPV4 => {
             let Some((head, _)) = header::<IPV4_LEN>(rest) else { return Some(found) };
             let start = usize::from(head[0] & 15) * 4;
             let end = usize::from(u16::from_be_bytes([head[2], head[3]])).min(rest.len());
             let payload = rest.get(start..end).unwrap_or_default();
             Some(found | IPV4 | transport(head[9], payload)?)
         }
-        TYPE_IPV6 => {
+        eth_type::IPV6 => {
             let Some((head, after)) = header::<IPV6_LEN>(rest) else { return Some(found) };
             let len = usize::from(u16::from_be_bytes([head[4], head[5]])).min(after.len());
             Some(found | IPV6 | transport(head[6], &after[..len])?)

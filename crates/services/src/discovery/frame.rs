@@ -22,12 +22,10 @@
 
 use std::time::Duration;
 
+use bellrock_api::packet::{EthHeader, eth_type};
 use bellrock_api::{Dpid, MacAddr, Port, SwitchPort};
 
 use super::key::{DiscoveryKey, TAG_LEN};
-
-/// The Ethernet type of LLDP.
-pub(crate) const ETH_TYPE: u16 = 0x88cc;
 
 /// Destination of announcements: only the other end of the link (802.1AB §7.1, nearest bridge).
 pub(super) const DESTINATION: MacAddr = MacAddr([0x01, 0x80, 0xc2, 0, 0, 0x0e]);
@@ -63,7 +61,6 @@ pub(super) const FRAME_LEN: usize = END_AT + 2;
 /// Maximum time to live of an announcement, in seconds: the maximum of its 16-bit field.
 const MAX_TTL_S: u64 = u16::MAX as u64;
 
-const HEADER_LEN: usize = 14;
 const TLV_CHASSIS: u8 = 1;
 const TLV_PORT: u8 = 2;
 const TLV_TTL: u8 = 3;
@@ -72,7 +69,7 @@ const LOCALLY_ASSIGNED: u8 = 7;
 const OURS: [u8; 4] = [0x02, b'B', b'R', 1];
 const CHASSIS_PREFIX: &[u8] = b"dpid:";
 
-const CHASSIS_AT: usize = HEADER_LEN;
+const CHASSIS_AT: usize = EthHeader::BYTES;
 const CHASSIS_LEN: usize = 1 + CHASSIS_PREFIX.len() + 16;
 const PORT_AT: usize = CHASSIS_AT + 2 + CHASSIS_LEN;
 const PORT_LEN: usize = 1 + 10;
@@ -124,7 +121,7 @@ impl PreparedAnnouncement {
         let source = if source == MacAddr::ZERO { SOURCE } else { source };
         put(0, &DESTINATION.0);
         put(6, &source.0);
-        put(12, &ETH_TYPE.to_be_bytes());
+        put(12, &eth_type::LLDP.to_be_bytes());
         put(CHASSIS_AT, &tlv(TLV_CHASSIS, CHASSIS_LEN));
         put(CHASSIS_AT + 2, &[LOCALLY_ASSIGNED]);
         put(CHASSIS_AT + 3, format!("dpid:{}", from.dpid).as_bytes());
@@ -213,7 +210,7 @@ impl Announcement {
 /// Whether an unsigned frame claims to be an announcement: it has the organisation's number, or a
 /// chassis id in the form of an announcement.
 fn claims_to_be_ours(frame: &[u8]) -> bool {
-    let mut rest = frame.get(HEADER_LEN..).unwrap_or(&[]);
+    let mut rest = frame.get(EthHeader::BYTES..).unwrap_or(&[]);
     // Each step takes at least two bytes.
     while let Some((head, body)) = rest.split_first_chunk::<2>() {
         let head = u16::from_be_bytes(*head);
@@ -281,7 +278,7 @@ mod tests {
     #[test]
     fn whatever_is_changed_makes_it_forged() {
         let (_, bytes) = announcement();
-        for bit in HEADER_LEN * 8..END_AT * 8 {
+        for bit in EthHeader::BYTES * 8..END_AT * 8 {
             let mut bytes = bytes.clone();
             bytes[bit / 8] ^= 1 << (bit % 8);
             assert!(

@@ -2,6 +2,7 @@
 //!
 //! 1.0 sets a VLAN id, which tags an untagged packet, and strips it. 1.3 pushes and pops a tag.
 
+use bellrock_api::packet::eth_type;
 use bellrock_api::{Action, Change, Dpid, Field, Flow, Version, openflow::Versions};
 
 use super::CommitError;
@@ -9,8 +10,6 @@ use super::plan::{PlanStep, TagRole};
 
 /// Valid VLAN ids of packets.
 const TAGS: std::ops::RangeInclusive<u16> = 1..=4094;
-
-const CUSTOMER_TAG: u16 = 0x8100;
 
 /// Adds the version tag to each flow that has a role.
 pub(super) fn tag(
@@ -50,7 +49,7 @@ fn tagged(flow: &Flow, role: TagRole, tag: u16, version: Version) -> Option<Flow
     let put_on: &[Action<'static>] = match version.pushes_vlan_tags() {
         false => &[Action::SetVlanVid(tag)],
         true => &[
-            Action::PushVlan(CUSTOMER_TAG),
+            Action::PushVlan(eth_type::VLAN),
             Action::SetField(
                 Field::VlanVid,
                 bellrock_api::Match::VLAN_PRESENT as u128 | tag as u128,

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::lab::*;
+use bellrock_api::packet::{Ethernet, eth_type};
 use bellrock_api::{
     Dpid, Event, FlowMod, HostEntry, MacAddr, Match, Needs, Port, ToSwitch, Version,
 };
@@ -33,11 +34,7 @@ fn up(version: Version) -> Lab {
 
 /// A broadcast frame with this source address.
 fn from(mac: MacAddr) -> Vec<u8> {
-    let mut frame = vec![0xff; 6];
-    frame.extend(mac.0);
-    frame.extend([0x08, 0x00]);
-    frame.resize(60, 0);
-    frame
+    Ethernet::new(mac, MacAddr::BROADCAST).payload(eth_type::IPV4, &[])
 }
 
 #[test]
@@ -130,17 +127,11 @@ fn packets_pass_where_no_app_relies_on_the_places_of_hosts() {
     }
 }
 
-/// A frame with these addresses and this Ethernet type, padded to the minimum length.
-fn frame(to: MacAddr, from: MacAddr, eth_type: u16, payload: &[u8]) -> Vec<u8> {
-    let mut frame = [&to.0[..], &from.0, &eth_type.to_be_bytes(), payload].concat();
-    frame.resize(frame.len().max(60), 0);
-    frame
-}
-
-/// An empty IPv4 packet between two addresses.
-fn ipv4(from: [u8; 4], to: [u8; 4]) -> Vec<u8> {
+/// An empty IPv4 packet between two hosts.
+fn ipv4(from: (MacAddr, [u8; 4]), to: (MacAddr, [u8; 4])) -> Vec<u8> {
     let head = [0x45, 0, 0, 20, 0, 1, 0, 0, 64, 255, 0, 0];
-    [&head[..], &from, &to].concat()
+    let packet = [&head[..], &from.1, &to.1].concat();
+    Ethernet::new(from.0, to.0).payload(eth_type::IPV4, &packet)
 }
 
 /// An attacker sends from the source address of probes, so that an app learns it, and makes a host
@@ -150,13 +141,12 @@ fn nobody_takes_the_address_that_hosts_answer_to() {
     for version in VERSIONS {
         let mut lab = up(version);
         let h1 = mac(&lab, "h1");
-        let (its_ip, some_ip) = ([10, 0, 0, 1], [10, 0, 0, 99]);
+        let (host, prober) = ((h1, [10, 0, 0, 1]), (PROBE_SOURCE, [10, 0, 0, 99]));
         for _ in 0..3 {
-            let speaks = frame(MacAddr::BROADCAST, PROBE_SOURCE, 0x0800, &ipv4(some_ip, [255; 4]));
-            lab.send_frame("h9", &speaks);
-            lab.send_frame("h9", &frame(h1, PROBE_SOURCE, 0x0800, &ipv4(some_ip, its_ip)));
+            lab.send_frame("h9", &ipv4(prober, (MacAddr::BROADCAST, [255; 4])));
+            lab.send_frame("h9", &ipv4(prober, host));
             lab.run_for(SECOND / 10);
-            lab.send_frame("h1", &frame(PROBE_SOURCE, h1, 0x0800, &ipv4(its_ip, some_ip)));
+            lab.send_frame("h1", &ipv4(host, prober));
             lab.run_for(SECOND / 10);
         }
         for _ in 0..12 {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use bellrock_api::packet::eth_type;
 use bellrock_api::runtime::EventPublisher as _;
 use bellrock_api::{
     Action, Batch, Dpid, ErrorMessage, Flow, FlowRemoved, Handler, Match, Network, PacketFilter,
@@ -114,7 +115,7 @@ impl ControlLatency {
 /// Returns the flow that brings announcements, whichever destination they have. No flow of an app
 /// is above it.
 pub(super) fn flow_for_announcements() -> Flow {
-    let lldp = Match::any().eth_type(frame::ETH_TYPE);
+    let lldp = Match::any().eth_type(eth_type::LLDP);
     Flow::new(lldp).priority(TOP_PRIORITY).output(Port::CONTROLLER)
 }
 
@@ -339,7 +340,7 @@ impl PacketFilter for DiscoverySwitch {
     /// Whether a packet is LLDP, without a tag.
     #[inline(always)]
     fn wants(&self, packet: &PacketIn<'_>) -> bool {
-        const LLDP: [u8; 2] = frame::ETH_TYPE.to_be_bytes();
+        const LLDP: [u8; 2] = eth_type::LLDP.to_be_bytes();
         packet.data().first_chunk::<14>().is_some_and(|[.., t0, t1]| [*t0, *t1] == LLDP)
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use bellrock_api::packet::{EthHeader, eth_type};
 use bellrock_api::{
     Batch, Dpid, ErrorMessage, Flow, FlowRemoved, Handler, HostId, Hosts, Match, Network,
     PacketFilter, PacketIn, Port, Result, Switch, SwitchInfo, SwitchPort, Topology, Verdict,
@@ -13,7 +14,7 @@ use bellrock_api::{
 };
 
 use super::cache::{CacheKey, HostPortCache};
-use super::frame::{ETH_TYPE_IPV4, FrameHeader, SenderAddresses};
+use super::frame::{SenderAddresses, is_from_host, may_state_address, sender};
 use super::probe::PROBE_SOURCE;
 use super::tracker::Sighting;
 use super::{SwitchShared, TrackingMessage, TrackingShared};
@@ -79,7 +80,7 @@ pub(super) fn flows_for_answers() -> [(&'static str, Flow); 2] {
         ),
         (
             "flow against forged answers of hosts",
-            Flow::new(to_probe_source().eth_type(ETH_TYPE_IPV4)).priority(TOP_PRIORITY),
+            Flow::new(to_probe_source().eth_type(eth_type::IPV4)).priority(TOP_PRIORITY),
         ),
     ]
 }
@@ -126,24 +127,25 @@ impl HostTrackingSwitch {
 
     #[inline(never)]
     fn needs_look(&self, packet: &PacketIn<'_>) -> bool {
-        let Some(frame) = FrameHeader::read(packet.data()) else { return false };
-        let is_known = || self.cache.has(CacheKey::of(frame.host()), packet.in_port());
-        frame.may_state_address() || frame.dst == PROBE_SOURCE || !is_known()
+        let Some(frame) = EthHeader::read(packet.data()) else { return false };
+        let is_known = || self.cache.has(CacheKey::of(sender(&frame)), packet.in_port());
+        may_state_address(&frame) || frame.dst == PROBE_SOURCE || !is_known()
     }
 
     /// Looks at a packet. Returns whether the apps get it.
     fn handle_packet(&mut self, packet: &PacketIn<'_>, now: Duration) -> Verdict {
-        let Some(frame) = FrameHeader::read(packet.data()) else { return Verdict::Pass };
+        let Some(frame) = EthHeader::read(packet.data()) else { return Verdict::Pass };
         let at = SwitchPort::new(self.dpid, packet.in_port());
         let on_segment = self.topology.get().segment(at).and_then(|ports| ports.first().copied());
         if frame.src == PROBE_SOURCE {
             // A question for a host on a segment comes in at the segment's other ports.
             return if on_segment.is_some() { Verdict::Consume } else { self.drop_impostor(at) };
         }
-        if !frame.is_from_host() {
+        if !is_from_host(&frame) {
             return Verdict::Pass;
         }
-        let (host, key) = (frame.host(), CacheKey::of(frame.host()));
+        let host = sender(&frame);
+        let key = CacheKey::of(host);
         // A packet to the source address of probes is an answer.
         let verdict = if frame.dst == PROBE_SOURCE { Verdict::Consume } else { Verdict::Pass };
         if let Some(place) = on_segment {
@@ -160,7 +162,7 @@ impl HostTrackingSwitch {
             // Hosts behind it are seen at the other port of the loop.
             return verdict;
         }
-        let addresses = frame.sender_addresses();
+        let addresses = SenderAddresses::of(&frame);
         let known = self.hosts.get().get(host.mac, host.vlan);
         let (is_known, is_here) = (known.is_some(), known.is_some_and(|known| known.at == at));
         let is_new = match addresses {
@@ -200,13 +202,13 @@ impl HostTrackingSwitch {
     /// packet only crosses it. All ports of a segment are one place. Nothing is dropped.
     fn look_on_segment(
         &mut self,
-        frame: &FrameHeader<'_>,
+        frame: &EthHeader<'_>,
         port: Port,
         place: SwitchPort,
         now: Duration,
     ) {
-        let (host, key) = (frame.host(), CacheKey::of(frame.host()));
-        let addresses = frame.sender_addresses();
+        let host = sender(frame);
+        let (key, addresses) = (CacheKey::of(host), SenderAddresses::of(frame));
         let known = self.hosts.get().get(host.mac, host.vlan);
         let is_known = known.is_some();
         let is_new_address = match addresses {
@@ -295,7 +297,7 @@ impl PacketFilter for HostTrackingSwitch {
     /// Whether a packet needs a closer look. For nearly all, the sender is known at its port.
     #[inline(always)]
     fn wants(&self, packet: &PacketIn<'_>) -> bool {
-        const IPV4: [u8; 2] = ETH_TYPE_IPV4.to_be_bytes();
+        const IPV4: [u8; 2] = eth_type::IPV4.to_be_bytes();
         let Some(header) = packet.data().first_chunk::<14>() else { return false };
         let [.., t0, t1] = *header;
         if [t0, t1] == IPV4 {

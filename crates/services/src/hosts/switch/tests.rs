@@ -41,7 +41,7 @@ impl Scene {
         let mut data = [0; 60];
         data[..6].fill(0xff);
         data[6..12].copy_from_slice(&mac(n).0);
-        data[12..14].copy_from_slice(&ETH_TYPE_IPV4.to_be_bytes());
+        data[12..14].copy_from_slice(&eth_type::IPV4.to_be_bytes());
         let packet = openflow::PacketInMessage {
             buffer_id: None,
             total_len: 60,
