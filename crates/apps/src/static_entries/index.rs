@@ -138,8 +138,8 @@ impl EntryIndex {
         self.expire(self.now);
     }
 
-    /// Puts an entry in place of the one with this name. `None`: removes that. The same calls in the
-    /// reverse order, each with what was before, undo it.
+    /// Puts an entry in place of the one with this name. `None`: removes that. The same calls in
+    /// the reverse order, each with what was before, undo it.
     pub(super) fn set(&mut self, name: &str, entry: Option<&Arc<StaticEntry>>) {
         self.ended.remove(name);
         if let Some(number) = self.numbers.get(name).copied() {

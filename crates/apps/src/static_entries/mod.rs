@@ -10,8 +10,8 @@
 //! owner, and a group or meter stays as long as another entry uses it.
 //!
 //! The entries are those of a book ([`bellrock_services::store::EntryBook`]): an order is checked
-//! against what is stored, and switches hear of it when it is stored. So all nodes of a cluster have
-//! the same entries, and those of a controller that is alone come back after a restart.
+//! against what is stored, and switches hear of it when it is stored. So all nodes of a cluster
+//! have the same entries, and those of a controller that is alone come back after a restart.
 //!
 //! The app must come before the apps whose flows it overrides.
 
@@ -53,8 +53,8 @@ const CLOCK_CHECK: Duration = Duration::from_secs(60);
 /// Returns the time since 1970.
 pub type UnixTime = fn() -> Duration;
 
-/// The static entries of a controller: takes orders, and returns how far the switches are. All clones
-/// share the same entries.
+/// The static entries of a controller: takes orders, and returns how far the switches are. All
+/// clones share the same entries.
 #[derive(Clone)]
 pub struct StaticEntries(Arc<Shared>);
 
@@ -96,8 +96,8 @@ impl StaticEntries {
         StaticEntries::of(StoredEntries::alone(store), Some(unix_time))
     }
 
-    /// Shares the entries of a store with other controllers. `node`: the name of this one. Until the
-    /// store is read, there are no orders, and no flow of an earlier run is removed.
+    /// Shares the entries of a store with other controllers. `node`: the name of this one. Until
+    /// the store is read, there are no orders, and no flow of an earlier run is removed.
     #[must_use]
     pub fn shared(store: Arc<dyn EntryStore>, node: String, unix_time: UnixTime) -> Self {
         StaticEntries::of(StoredEntries::shared(store, node), Some(unix_time))
@@ -124,8 +124,8 @@ impl StaticEntries {
         self.0.book.with_model(|index| index.last_reserved_meter = last);
     }
 
-    /// Checks all entries as orders of their owners would be: somebody may have edited them, or other
-    /// meters are reserved now.
+    /// Checks all entries as orders of their owners would be: somebody may have edited them, or
+    /// other meters are reserved now.
     ///
     /// # Errors
     /// The first entry that is wrong, or contradicts another one.
@@ -198,8 +198,8 @@ impl StaticEntries {
         unsettled
     }
 
-    /// Carries out orders, and follows the store, as long as the controller runs. The app does so when
-    /// it starts.
+    /// Carries out orders, and follows the store, as long as the controller runs. The app does so
+    /// when it starts.
     pub async fn run_store(self, network: Network) {
         self.0.book.clone().run(network).await;
     }
@@ -226,8 +226,8 @@ impl StaticEntries {
         });
     }
 
-    /// Keeps desired state equal to what is stored, and removes entries at their end, as long as the
-    /// controller runs.
+    /// Keeps desired state equal to what is stored, and removes entries at their end, as long as
+    /// the controller runs.
     async fn keep(self, network: Network, desired: Desired) {
         let changes = self.0.book.changes();
         let mut is_complete = false;

@@ -27,8 +27,8 @@ pub struct StaticEntry {
     pub dpid: Dpid,
     /// What is wanted.
     pub wanted: DesiredEntry,
-    /// When it is removed, in the time of [`StaticEntries::now`](super::StaticEntries::now). An order
-    /// rounds it up to seconds.
+    /// When it is removed, in the time of [`StaticEntries::now`](super::StaticEntries::now). An
+    /// order rounds it up to seconds.
     pub end: Option<Duration>,
     /// Its number among the intents of the app. An order gives it, and keeps that of the name.
     pub number: u32,
@@ -66,8 +66,8 @@ pub enum StaticRefusal {
     /// It is wrong, or contradicts other entries.
     #[error(transparent)]
     NotSet(#[from] NotSet),
-    /// Another controller has changed this entry at the same moment, so who orders has not seen what
-    /// the order would replace.
+    /// Another controller has changed this entry at the same moment, so who orders has not seen
+    /// what the order would replace.
     #[error(
         "the entry {0} was changed at another node of the cluster at the same moment, and the order was refused; look at the entry (bellrock static list), and order again"
     )]

@@ -8,8 +8,8 @@ use futures_lite::StreamExt;
 
 use crate::operator::upgraded_entry;
 
-/// A store whose values of earlier releases are read in the form of this one. What cannot be read stays
-/// as it is.
+/// A store whose values of earlier releases are read in the form of this one. What cannot be read
+/// stays as it is.
 #[derive(Debug)]
 pub(super) struct UpgradedStore<S>(pub(super) S);
 

@@ -244,8 +244,8 @@ fn is_waiting(state: &IntentState) -> bool {
     matches!(state, IntentState::Left(_) | IntentState::Away(_))
 }
 
-/// The state of an entry that is not settled, and why it is not. `elsewhere`: the switches that another
-/// controller changes.
+/// The state of an entry that is not settled, and why it is not. `elsewhere`: the switches that
+/// another controller changes.
 fn state_of(
     state: &IntentState,
     elsewhere: &BTreeMap<Dpid, String>,

@@ -37,8 +37,8 @@ pub enum StaticFileError {
     },
 }
 
-/// Reads the static entries of a file, and keeps the file equal to them. A missing file has no entries.
-/// The meters from 1 to `reserved_meters` belong to another app.
+/// Reads the static entries of a file, and keeps the file equal to them. A missing file has no
+/// entries. The meters from 1 to `reserved_meters` belong to another app.
 ///
 /// # Errors
 /// [`StaticFileError`]. The file stays as it is.

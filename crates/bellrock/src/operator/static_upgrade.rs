@@ -1,8 +1,8 @@
-//! Static entries as earlier releases have stored them, in files and in etcd: they are read, and written
-//! in the form of this release when they change.
+//! Static entries as earlier releases have stored them, in files and in etcd: they are read, and
+//! written in the form of this release when they change.
 //!
-//! A value was a JSON object with the entry in the form of requests, and an entry `orders` counted the
-//! orders. The first form of the file was a list.
+//! A value was a JSON object with the entry in the form of requests, and an entry `orders` counted
+//! the orders. The first form of the file was a list.
 
 use std::time::Duration;
 
@@ -49,8 +49,8 @@ impl OldEntry {
     }
 }
 
-/// Returns the value of an entry in the form of this release. What is not in that of an earlier one is
-/// returned as it is.
+/// Returns the value of an entry in the form of this release. What is not in that of an earlier one
+/// is returned as it is.
 ///
 /// # Errors
 /// What is wrong, for the log.

@@ -9,8 +9,8 @@
 //! - An order that was refused is never in the store.
 //!
 //! What must hold some time after the last fault: each order that was confirmed is in the store, as
-//! long as nobody has given it up; all books have what the store has; one controller leads; and each
-//! one takes orders.
+//! long as nobody has given it up; all books have what the store has; one controller leads; and
+//! each one takes orders.
 //!
 //! [`terms`] plays apps that run once on the same model, and [`static_entries`] the app `static`.
 //!

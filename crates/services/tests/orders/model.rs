@@ -1,4 +1,5 @@
-//! A model of etcd: entries with revisions, watches, leases, and what a client makes of lost messages.
+//! A model of etcd: entries with revisions, watches, leases, and what a client makes of lost
+//! messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -61,7 +62,8 @@ struct State {
     /// Orders that were stored, and those that must not be.
     stored: BTreeSet<u64>,
     refused: BTreeSet<u64>,
-    /// The largest number of commits so far: with fewer, a snapshot was restored, and is being mended.
+    /// The largest number of commits so far: with fewer, a snapshot was restored, and is being
+    /// mended.
     most_commits: u64,
     elections: u64,
     led: u64,

@@ -1,11 +1,11 @@
-//! Static entries of three controllers, through the book that all apps' orders have, with faults by seed.
-//! Orders of up to twelve entries are larger than a commit here, so they are stored in parts.
+//! Static entries of three controllers, through the book that all apps' orders have, with faults by
+//! seed. Orders of up to twelve entries are larger than a commit here, so they are stored in parts.
 //!
-//! What must hold at every moment, unless a snapshot is being mended: no two entries have the same number,
-//! or are the same flow of a switch. An order that was refused has stored nothing.
+//! What must hold at every moment, unless a snapshot is being mended: no two entries have the same
+//! number, or are the same flow of a switch. An order that was refused has stored nothing.
 //!
-//! What must hold some time after the last fault: no entry is older than an order that was confirmed; all
-//! controllers have what is stored; and each one takes orders.
+//! What must hold some time after the last fault: no entry is older than an order that was
+//! confirmed; all controllers have what is stored; and each one takes orders.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;

@@ -1,5 +1,5 @@
-//! Static entries in a store: they outlast the controller, and all controllers of a cluster have the
-//! same.
+//! Static entries in a store: they outlast the controller, and all controllers of a cluster have
+//! the same.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -55,8 +55,8 @@ impl BookModel for EntryIndex {
 }
 
 impl StaticEntries {
-    /// Sets and removes entries, or none of them, and returns when that is stored. Switches hear of it
-    /// then. A store of a cluster takes an order that is larger than a commit in parts.
+    /// Sets and removes entries, or none of them, and returns when that is stored. Switches hear of
+    /// it then. A store of a cluster takes an order that is larger than a commit in parts.
     ///
     /// The task of the app carries it out, so the controller must run.
     ///
@@ -127,7 +127,8 @@ impl Planner {
         Ok(change)
     }
 
-    /// Returns names in the store of entries that have ended, and that the order does not set again.
+    /// Returns names in the store of entries that have ended, and that the order does not set
+    /// again.
     fn ended(&self, draft: &Draft<'_, EntryIndex>) -> Vec<String> {
         let set: BTreeSet<&str> = self.order.set.iter().map(|entry| &*entry.name).collect();
         let ended = draft.model().ended.keys().filter(|name| !set.contains(name.as_str()));

@@ -44,8 +44,8 @@ impl<'k, M: BookModel> Draft<'k, M> {
         }
     }
 
-    /// What is known of all stored entries. Whether it includes the changes of this draft is up to the
-    /// model ([`BookModel::draft`]).
+    /// What is known of all stored entries. Whether it includes the changes of this draft is up to
+    /// the model ([`BookModel::draft`]).
     #[must_use]
     pub fn model(&self) -> &M {
         &self.known.model
@@ -87,8 +87,8 @@ impl<'k, M: BookModel> Draft<'k, M> {
         self.stored.contains(name)
     }
 
-    /// Writes an entry. An equal value changes nothing. Of an order that is larger than a commit, what
-    /// is written first is stored first.
+    /// Writes an entry. An equal value changes nothing. Of an order that is larger than a commit,
+    /// what is written first is stored first.
     pub fn put(&mut self, name: &str, value: M::Value) {
         if self.value(name) == Some(&value) {
             return;
@@ -151,8 +151,8 @@ impl<'k, M: BookModel> Draft<'k, M> {
         (self.changed.len(), self.bytes)
     }
 
-    /// Returns what is to be stored besides the number of commits, in the order in which it was written
-    /// first. The model is without it again.
+    /// Returns what is to be stored besides the number of commits, in the order in which it was
+    /// written first. The model is without it again.
     pub(super) fn into_changes(mut self) -> Vec<StoreChange> {
         let mut changes = Vec::with_capacity(self.changed.len() + 1);
         let mut seen = BTreeSet::new();

@@ -75,7 +75,8 @@ impl<M: BookModel> Task<M> {
     }
 
     /// Stores the changes that bring an older store to what is known. `stored_count`: the number of
-    /// commits that the store has. What does not succeed is tried again when the store is read again.
+    /// commits that the store has. What does not succeed is tried again when the store is read
+    /// again.
     async fn put_back(&mut self, wrong: &[StoreChange], stored_count: u64) {
         let limits = self.book.0.store.limits();
         let mut rest = wrong;

@@ -1,8 +1,8 @@
 //! The entries of a store, as one controller knows them, and orders that change them.
 //!
 //! An order is a function of the entries: it reads what there is, and changes some, or refuses. It
-//! is stored by compare-and-swap. Every commit also writes one entry, the number of commits: so what
-//! the order was checked against is what the store has. If another controller was faster, the
+//! is stored by compare-and-swap. Every commit also writes one entry, the number of commits: so
+//! what the order was checked against is what the store has. If another controller was faster, the
 //! order is checked again against what that one has stored. So of two orders for the last capacity
 //! of a link exactly one gets it. Orders that come while others are stored are stored together.
 //!
@@ -14,13 +14,13 @@
 //! controller that is alone is always the leader.
 //!
 //! # Large orders
-//! An order that is larger than a commit of the store is checked as a whole, and stored in parts, in
-//! the order of its writes. Each part is on condition that nobody has stored anything since the last
-//! one. If somebody has, the order is checked again as a whole, and what it has stored already stays.
-//! It is answered when its last part is stored; if that fails, the answer is how far it came
-//! ([`NotOrdered::Partly`]). Readers see each part when it is stored. If the controller ends between
-//! two parts, the first ones stay, and the same order again stores the rest. A store in a file or in
-//! memory has no such limit: there, every order is stored as a whole or not at all.
+//! An order that is larger than a commit of the store is checked as a whole, and stored in parts,
+//! in the order of its writes. Each part is on condition that nobody has stored anything since the
+//! last one. If somebody has, the order is checked again as a whole, and what it has stored already
+//! stays. It is answered when its last part is stored; if that fails, the answer is how far it came
+//! ([`NotOrdered::Partly`]). Readers see each part when it is stored. If the controller ends
+//! between two parts, the first ones stay, and the same order again stores the rest. A store in a
+//! file or in memory has no such limit: there, every order is stored as a whole or not at all.
 //!
 //! # When the store has gone back
 //! The number of commits only grows. If the store has a smaller one than this controller knows, and
@@ -55,8 +55,8 @@ use super::{EntryStore, Life, NotStored, StoreChange, StoreEvent, StoreEvents, S
 use order::{AnyJob, Order};
 use task::Task;
 
-/// Name of the number of commits, which each commit of a book changes. A store whose revisions may come
-/// again compares its value too.
+/// Name of the number of commits, which each commit of a book changes. A store whose revisions may
+/// come again compares its value too.
 pub const COMMITS: &str = "commits";
 /// Name of the entry that names the leader.
 pub(super) const LEADER: &str = "leader";
@@ -97,8 +97,8 @@ pub trait BookModel: Default + Send + 'static {
     /// Returns the JSON form of a value.
     fn show(value: &Self::Value) -> String;
 
-    /// Whether an entry of this name is of the book. Others stay in the store as they are, for example
-    /// what only an earlier release reads.
+    /// Whether an entry of this name is of the book. Others stay in the store as they are, for
+    /// example what only an earlier release reads.
     #[must_use]
     fn has(name: &str) -> bool {
         let _ = name;
@@ -108,10 +108,10 @@ pub trait BookModel: Default + Send + 'static {
     /// Takes in a change that is stored.
     fn change(&mut self, name: &str, before: Option<&Self::Value>, after: Option<&Self::Value>);
 
-    /// Takes in a change of an order that is being checked, so that the next order of the same commit is
-    /// checked against it. Before anything is stored, all these changes are taken back: the last one
-    /// first, with `before` and `after` exchanged. A model whose orders look at [`Draft::changes`]
-    /// needs none of this.
+    /// Takes in a change of an order that is being checked, so that the next order of the same
+    /// commit is checked against it. Before anything is stored, all these changes are taken back:
+    /// the last one first, with `before` and `after` exchanged. A model whose orders look at
+    /// [`Draft::changes`] needs none of this.
     fn draft(&mut self, name: &str, before: Option<&Self::Value>, after: Option<&Self::Value>) {
         let _ = (name, before, after);
     }
@@ -233,15 +233,15 @@ impl<M: BookModel> EntryBook<M> {
         self.known().is_read
     }
 
-    /// Returns why no order can be carried out: the store is not read yet, or it has an entry that this
-    /// release cannot read.
+    /// Returns why no order can be carried out: the store is not read yet, or it has an entry that
+    /// this release cannot read.
     #[must_use]
     pub fn unusable(&self) -> Option<String> {
         self.known().unusable()
     }
 
-    /// Returns why the entries may be old, or cannot be changed: as [`unusable`](Self::unusable), or the
-    /// store does not answer.
+    /// Returns why the entries may be old, or cannot be changed: as [`unusable`](Self::unusable),
+    /// or the store does not answer.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
         let known = self.known();

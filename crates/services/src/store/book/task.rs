@@ -2,8 +2,8 @@
 //!
 //! Orders that wait are stored together, as far as they fit into one commit. An order that alone is
 //! larger than a commit is stored in parts, in the order of its writes. Other controllers may order
-//! between two parts: then the rest is checked again, as a whole. If the controller ends between two
-//! parts, the first ones stay stored, and nobody stores the others.
+//! between two parts: then the rest is checked again, as a whole. If the controller ends between
+//! two parts, the first ones stay stored, and nobody stores the others.
 
 use std::collections::VecDeque;
 
@@ -234,8 +234,8 @@ impl StoreLimits {
         }
     }
 
-    /// Number of the first of these changes that fit into one commit beside the number of commits: at
-    /// least 1. If that one is too large, the store refuses it.
+    /// Number of the first of these changes that fit into one commit beside the number of commits:
+    /// at least 1. If that one is too large, the store refuses it.
     pub(super) fn part(self, changes: &[StoreChange]) -> usize {
         let (most, bytes) = (self.changes.saturating_sub(1), self.bytes.saturating_sub(OWN_BYTES));
         let sizes = changes.iter().scan(0_usize, |sum, change| {
