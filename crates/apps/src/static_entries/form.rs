@@ -1,9 +1,9 @@
 //! The form in which a static entry is stored: words, in the texts that operators write.
 //!
 //! ```text
-//! entry/web    "number=7 owner=alice switch=00000000000000a1 priority=2048 match=in_port=1 actions=output:3"
-//! entry/both   "number=8 owner=alice switch=00000000000000a1 group=7 type=select bucket=1/-/-/output:3"
-//! entry/limit  "number=9 owner=alice switch=00000000000000a1 end=1767225600 meter=5 unit=kbps band=10000/0/-"
+//! entry/web   "number=7 owner=al switch=... table=0 priority=9 match=in_port=1 actions=output:3"
+//! entry/both  "number=8 owner=al switch=... group=7 type=select bucket=1/-/-/output:3"
+//! entry/limit "number=9 owner=al switch=... end=1767225600 meter=5 unit=kbps band=10000/0/-"
 //! ```
 //!
 //! `end` is in seconds since 1970. A bucket has weight, watched port, watched group and actions; a

@@ -113,15 +113,26 @@ impl Planner {
         change.removed = self.removed.len();
         change.numbers.extend(&self.removed);
 
+        let ended = self.ended(draft);
         let has_changed = set.len() + remove.len() > 0;
         for entry in set {
             draft.put(&stored_name(&entry.name), entry);
         }
         remove.iter().for_each(|name| draft.remove(&stored_name(name)));
         if has_changed {
-            remove_ended(draft);
+            // As many as fit into the commit: so they cost none of their own.
+            let room = draft.room();
+            ended.iter().take(room).for_each(|name| draft.remove(name));
         }
         Ok(change)
+    }
+
+    /// Returns names in the store of entries that have ended, and that the order does not set
+    /// again.
+    fn ended(&self, draft: &Draft<'_, EntryIndex>) -> Vec<String> {
+        let set: BTreeSet<&str> = self.order.set.iter().map(|entry| &*entry.name).collect();
+        let ended = draft.model().ended.keys().filter(|name| !set.contains(name.as_str()));
+        ended.take(draft.room()).map(|name| stored_name(name)).collect()
     }
 
     /// Checks that nobody else has changed an entry of the order since it was checked first: who
@@ -144,14 +155,6 @@ fn is_same(one: Option<&StaticEntry>, other: Option<&StaticEntry>) -> bool {
         (Some(one), Some(other)) => *one == StaticEntry { number: one.number, ..other.clone() },
         (one, other) => one.is_none() && other.is_none(),
     }
-}
-
-/// Removes entries that have ended from the store, as many as fit into the commit: so they cost
-/// none of their own.
-fn remove_ended(draft: &mut Draft<'_, EntryIndex>) {
-    let ended = draft.model().ended.keys().take(draft.room());
-    let ended: Vec<String> = ended.map(|name| stored_name(name)).collect();
-    ended.iter().for_each(|name| draft.remove(name));
 }
 
 #[cfg(test)]
