@@ -54,10 +54,17 @@ fn upgraded_event(event: StoreEvent) -> StoreEvent {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use bellrock_services::store::MemoryStore;
-    use futures_lite::future::block_on;
 
     use super::*;
+    use crate::operator::{ORDER_TIMEOUT, wait_until};
+
+    /// Waits for an output, which a store in memory has at once.
+    fn block_on<T>(future: impl Future<Output = T>) -> T {
+        wait_until(Instant::now() + ORDER_TIMEOUT, future).expect("in time")
+    }
 
     #[test]
     fn entries_of_earlier_releases_are_read_in_the_present_form() {

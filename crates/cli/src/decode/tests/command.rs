@@ -13,12 +13,6 @@ struct Cli {
     decode: DecodeArgs,
 }
 
-/// Whether the command can read this input.
-pub(super) fn attempt(flags: &[&str], input: &[u8]) -> bool {
-    let cli = Cli::parse_from([&["decode"], flags].concat());
-    decode(&cli.decode, input, &mut Vec::new(), false).is_ok()
-}
-
 /// Output and result of the command for this input.
 pub(super) fn run(flags: &[&str], input: &[u8]) -> (String, DecodeOutcome) {
     let cli = Cli::parse_from([&["decode"], flags].concat());
