@@ -19,8 +19,7 @@ use crate::provisioning::FIRST_GROUP;
 /// What an order that is right changes.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
-    /// Entries to write, groups and meters first: an order that is stored in parts never stores a
-    /// flow before what it uses.
+    /// Entries to write.
     pub(super) set: Vec<Arc<StaticEntry>>,
     /// Names of entries to remove.
     pub(super) remove: BTreeSet<String>,
@@ -63,7 +62,6 @@ impl EntryIndex {
                 plan.set.push(Arc::new(entry));
             }
         }
-        plan.set.sort_by_key(|entry| matches!(entry.wanted, DesiredEntry::Flow(_)));
         Ok(plan)
     }
 

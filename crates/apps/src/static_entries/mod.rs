@@ -19,6 +19,7 @@ mod check;
 mod form;
 mod index;
 mod order;
+mod parts;
 mod references;
 mod stored;
 

@@ -115,10 +115,16 @@ impl Planner {
 
         let ended = self.ended(draft);
         let has_changed = set.len() + remove.len() > 0;
-        for entry in set {
-            draft.put(&stored_name(&entry.name), entry);
+        for changes in draft.model().sequence(&set, &remove, draft.room()) {
+            draft.together(|draft| {
+                for (name, after) in changes {
+                    match after {
+                        Some(entry) => draft.put(&stored_name(&name), entry),
+                        None => draft.remove(&stored_name(&name)),
+                    }
+                }
+            });
         }
-        remove.iter().for_each(|name| draft.remove(&stored_name(name)));
         if has_changed {
             // As many as fit into the commit: so they cost none of their own.
             let room = draft.room();

@@ -1,6 +1,6 @@
 //! Orders to the store, alone and with other nodes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,6 +18,7 @@ use bellrock_services::store::{
 };
 use futures_lite::{StreamExt as _, future, stream};
 
+use super::super::index::Place;
 use super::super::order::{NotSet, NotSetReason};
 use super::*;
 
@@ -317,6 +318,61 @@ fn a_large_order_is_stored_in_parts_with_groups_first() {
     let remove: Vec<String> = (0..28).map(|n| format!("f{n}")).collect();
     let remove: Vec<&str> = remove.iter().map(String::as_str).collect();
     assert_eq!(two.order(order(vec![], &remove)).unwrap().removed, 28);
+}
+
+/// Calls `look` with what is stored before each commit.
+fn look_before_commits(far: &FarStore, look: impl Fn(NamedValues) + Clone + Send + 'static) {
+    let again = far.clone();
+    far.before_next(move || {
+        look(again.values());
+        look_before_commits(&again, look);
+    });
+}
+
+#[test]
+fn no_part_of_a_large_order_has_two_entries_at_the_same_place() {
+    let far = FarStore::of_limit(8);
+    let (one, two) = (far.node("a"), far.node("b"));
+    let group = |name: &str, id| {
+        entry(name, GroupEntry::new(id, GroupType::All).bucket(BucketEntry::of(&[])))
+    };
+    let row = |range: std::ops::Range<u32>, first| -> Vec<StaticEntry> {
+        range.map(|n| flow(&format!("f{n:02}"), n + first)).collect()
+    };
+    let mut all = row(0..20, 1);
+    all.extend([group("g1", 1), flow("x", 30), flow("y", 31)]);
+    all.extend((40..50).map(|n| flow(&format!("a{n}"), n)));
+    one.order(order(all, &[])).unwrap();
+    let parts = Arc::<AtomicU64>::default();
+    let count = Arc::clone(&parts);
+    look_before_commits(&far, move |values| {
+        let read = |(name, value): &(String, String)| read_stored(name, value).unwrap();
+        let entries: Vec<StaticEntry> = values.iter().map(read).collect();
+        let places: HashSet<Place> = entries.iter().map(|it| Place::of(&it.wanted)).collect();
+        assert_eq!(places.len(), entries.len(), "{entries:?}");
+        assert!(places.contains(&Place::Group(1)), "flows may use it");
+        count.fetch_add(1, Ordering::Relaxed);
+    });
+    // Each flow of the row takes the place of the next one, x and y exchange theirs, and the group
+    // and ten flows get other names.
+    let mut moved = row(0..20, 2);
+    moved.extend([group("h1", 1), flow("x", 31), flow("y", 30)]);
+    moved.extend((40..50).map(|n| flow(&format!("z{n}"), n)));
+    let removed: Vec<String> = (40..50).map(|n| format!("a{n}")).collect();
+    let mut remove: Vec<&str> = removed.iter().map(String::as_str).collect();
+    remove.push("g1");
+    let change = one.order(order(moved, &remove)).unwrap();
+    assert_eq!((change.set, change.removed), (33, 11));
+    assert!(parts.load(Ordering::Relaxed) >= 7, "it was stored in parts");
+    follow(&[&two]);
+    assert_eq!(two.entries.all(), one.entries.all());
+
+    // Eight flows that exchange their places do not fit into a commit.
+    let circle = (0..8).map(|n| flow(&format!("f{n:02}"), 2 + (n + 1) % 8)).collect();
+    let before = far.values();
+    let error = two.order(order(circle, &[])).unwrap_err();
+    assert!(matches!(error, NotOrdered::Unavailable(_)), "{error:?}");
+    assert_eq!(far.values(), before, "nothing has changed: {error}");
 }
 
 /// Another node orders between two parts of a large order.

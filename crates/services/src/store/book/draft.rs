@@ -17,6 +17,8 @@ pub struct Draft<'k, M: BookModel> {
     changed: BTreeMap<String, Changed<M>>,
     /// Changes in order, each with what the entry had before in this draft.
     undo: Vec<(String, Option<Changed<M>>)>,
+    /// Indexes in `undo` of changes that are stored in the commit of the change before.
+    tied: BTreeSet<usize>,
     bytes: usize,
     leads: bool,
 }
@@ -31,8 +33,8 @@ impl<'k, M: BookModel> Draft<'k, M> {
         most: usize,
         stored: &'k BTreeSet<String>,
     ) -> Self {
-        let (changed, undo) = (BTreeMap::new(), Vec::new());
-        Draft { known, node, most, stored, changed, undo, bytes: 0, leads: false }
+        let (changed, undo, tied) = (BTreeMap::new(), Vec::new(), BTreeSet::new());
+        Draft { known, node, most, stored, changed, undo, tied, bytes: 0, leads: false }
     }
 
     /// The value of an entry.
@@ -104,6 +106,14 @@ impl<'k, M: BookModel> Draft<'k, M> {
         }
     }
 
+    /// Stores the changes of `write` in one commit, also if the order is stored in parts. The book
+    /// refuses an order in which they are larger than a commit of the store.
+    pub fn together(&mut self, write: impl FnOnce(&mut Self)) {
+        let first = self.mark();
+        write(self);
+        self.tied.extend(first + 1..self.mark());
+    }
+
     fn change(&mut self, name: &str, after: Changed<M>) {
         let before = self.now(name);
         let value = after.as_ref().map(|(value, _)| Arc::clone(value));
@@ -133,6 +143,7 @@ impl<'k, M: BookModel> Draft<'k, M> {
     }
 
     pub(super) fn undo_to(&mut self, mark: usize) {
+        self.tied.retain(|index| *index < mark);
         for (name, before) in self.undo.split_off(mark).into_iter().rev() {
             let undone = self.now(&name);
             self.bytes += before.as_ref().map_or(0, |before| size(&name, before));
@@ -152,25 +163,30 @@ impl<'k, M: BookModel> Draft<'k, M> {
     }
 
     /// Returns what is to be stored besides the number of commits, in the order in which it was
-    /// written first. The model is without it again.
-    pub(super) fn into_changes(mut self) -> Vec<StoreChange> {
-        let mut changes = Vec::with_capacity(self.changed.len() + 1);
+    /// written first. What is in one list is stored in one commit. The model is without it again.
+    pub(super) fn into_changes(mut self) -> Vec<Vec<StoreChange>> {
+        let mut changes: Vec<Vec<StoreChange>> = Vec::with_capacity(self.changed.len() + 1);
         let mut seen = BTreeSet::new();
-        for (name, _) in self.undo.iter().filter(|(name, _)| seen.insert(name)) {
+        let undo = self.undo.iter().enumerate();
+        for (index, (name, _)) in undo.filter(|(_, (name, _))| seen.insert(name)) {
             let (name, expected) = (name.clone(), self.expected(name));
-            match self.changed.get(&name) {
+            let change = match self.changed.get(&name) {
                 Some(Some((_, value))) => {
                     let value = value.clone();
-                    changes.push(StoreChange::Put { name, value, expected });
+                    StoreChange::Put { name, value, expected }
                 }
                 // With 0 it was made and removed in this draft.
-                Some(None) if expected != 0 => changes.push(StoreChange::Remove { name, expected }),
-                _ => {}
+                Some(None) if expected != 0 => StoreChange::Remove { name, expected },
+                _ => continue,
+            };
+            match changes.last_mut().filter(|_| self.tied.contains(&index)) {
+                Some(together) => together.push(change),
+                None => changes.push(vec![change]),
             }
         }
         if let Some(node) = self.node.filter(|_| self.leads) {
             let (value, name) = (Words::default().with("node", node).show(), LEADER.to_owned());
-            changes.push(StoreChange::Put { expected: self.expected(LEADER), value, name });
+            changes.push(vec![StoreChange::Put { expected: self.expected(LEADER), value, name }]);
         }
         self.undo_to(0);
         changes

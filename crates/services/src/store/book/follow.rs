@@ -51,6 +51,7 @@ impl<M: BookModel> Task<M> {
             let mut known = self.book.known();
             if stored_count >= known.commits {
                 known.take(StoreEvent::Read { revision, entries });
+                self.is_mending = false;
                 return;
             }
             known.went_back(revision, entries)
@@ -78,19 +79,13 @@ impl<M: BookModel> Task<M> {
     /// commits that the store has. What does not succeed is tried again when the store is read
     /// again.
     async fn put_back(&mut self, wrong: &[StoreChange], stored_count: u64) {
-        let limits = self.book.0.store.limits();
-        let mut rest = wrong;
-        loop {
-            let (part, later) = rest.split_at(limits.part(rest));
-            rest = later;
-            // Until all is back the number stays that of the snapshot. So another controller that
-            // reads the store meanwhile does not take it for whole.
-            let count = (!rest.is_empty()).then_some(stored_count);
-            match self.commit(part.to_vec(), count).await {
-                Ok(()) if rest.is_empty() => {
-                    self.is_mending = false;
-                    return;
-                }
+        let mut commits = self.book.0.store.limits().commits(wrong.chunks(1));
+        let last = commits.pop().unwrap_or_default();
+        // Until all is back the number stays that of the snapshot. So another controller that reads
+        // the store meanwhile does not take it for whole.
+        let commits = commits.into_iter().map(|part| (part, Some(stored_count)));
+        for (part, count) in commits.chain([(last, None)]) {
+            match self.commit(part, count).await {
                 Ok(()) => {}
                 Err(error) => {
                     // Another controller does the same. What it has stored is read.
@@ -103,6 +98,7 @@ impl<M: BookModel> Task<M> {
                 }
             }
         }
+        self.is_mending = false;
     }
 }
 

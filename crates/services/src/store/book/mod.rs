@@ -15,8 +15,9 @@
 //!
 //! # Large orders
 //! An order that is larger than a commit of the store is checked as a whole, and stored in parts,
-//! in the order of its writes. Each part is on condition that nobody has stored anything since the
-//! last one. If somebody has, the order is checked again as a whole, and what it has stored already
+//! in the order of its writes. It says which changes must be in the same part
+//! ([`Draft::together`]). Each part is on condition that nobody has stored anything since the last
+//! one. If somebody has, the order is checked again as a whole, and what it has stored already
 //! stays. It is answered when its last part is stored; if that fails, the answer is how far it came
 //! ([`NotOrdered::Partly`]). Readers see each part when it is stored. If the controller ends
 //! between two parts, the first ones stay, and the same order again stores the rest. A store in a

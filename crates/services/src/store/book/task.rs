@@ -74,6 +74,9 @@ impl<M: BookModel> Task<M> {
         let mut batch = Batch { jobs: vec![first], not_yet, parts };
         let mut attempts = 0;
         while attempts < MAX_ATTEMPTS {
+            if let Err(error) = self.wait_until_whole().await {
+                return self.finish(batch, &Err(error));
+            }
             let changes = match self.plan(&mut batch) {
                 Ok(changes) => changes,
                 Err(error) => return self.finish(batch, &Err(error)),
@@ -97,7 +100,7 @@ impl<M: BookModel> Task<M> {
     }
 
     /// Plans the orders of a batch, and adds those that wait. What does not fit waits for the next.
-    fn plan(&self, batch: &mut Batch<M>) -> Result<Vec<StoreChange>, NotStored> {
+    fn plan(&self, batch: &mut Batch<M>) -> Result<Vec<Vec<StoreChange>>, NotStored> {
         let mut known = self.book.known();
         if let Some(why) = known.unusable() {
             return Err(NotStored::Unavailable(why));
@@ -139,19 +142,24 @@ impl<M: BookModel> Task<M> {
         self.left.extend(not_yet);
     }
 
-    /// Stores the changes of an order, or of several that fit into one commit.
-    async fn store(&mut self, changes: &[StoreChange], parts: &mut Parts) -> Result<(), NotStored> {
+    /// Stores the changes of an order, or of several that fit into one commit. What is in one list
+    /// is stored in one commit.
+    async fn store(
+        &mut self,
+        changes: &[Vec<StoreChange>],
+        parts: &mut Parts,
+    ) -> Result<(), NotStored> {
         let limits = self.book.0.store.limits();
         if !changes.is_empty() {
-            parts.expect(changes.len());
+            parts.expect(changes.iter().map(Vec::len).sum());
         }
-        let mut rest = changes;
-        while !rest.is_empty() {
-            let (part, later) = rest.split_at(limits.part(rest));
-            self.commit(part.to_vec(), None).await?;
-            rest = later;
-            if !rest.is_empty() {
-                parts.add(part);
+        let several = changes.iter().filter(|together| together.len() > 1);
+        several.into_iter().try_for_each(|together| limits.of_part().check(together))?;
+        let mut commits = limits.commits(changes.iter().map(Vec::as_slice)).into_iter().peekable();
+        while let Some(part) = commits.next() {
+            self.commit(part.clone(), None).await?;
+            if commits.peek().is_some() {
+                parts.add(&part);
             }
         }
         Ok(())
@@ -178,15 +186,35 @@ impl<M: BookModel> Task<M> {
         Ok(())
     }
 
+    /// Waits until the store is whole again, if it has gone back. An order that is stored before
+    /// would give it the number of commits of a whole one.
+    async fn wait_until_whole(&mut self) -> Result<(), NotStored> {
+        let network = self.network.clone();
+        let wait = async {
+            while self.is_mending {
+                let event = self.events.next().await;
+                self.take(event).await;
+            }
+        };
+        if network.timeout(FOLLOW_LIMIT, wait).await.is_some() {
+            return Ok(());
+        }
+        // What was to be put back may be half done.
+        self.events = self.book.0.store.follow();
+        let why =
+            "an old snapshot of the store was restored, and what it lacks is not put back yet";
+        Err(NotStored::Unavailable(why.into()))
+    }
+
     /// Waits until this controller knows of another revision of an entry than these changes expect.
     async fn wait_for_change(
         &mut self,
         name: &str,
-        changes: &[StoreChange],
+        changes: &[Vec<StoreChange>],
     ) -> Result<(), NotStored> {
         let network = self.network.clone();
         let revision = |known: &Known<M>| known.revisions.get(name).copied().unwrap_or_default();
-        let expected = changes.iter().find(|change| change.name() == name);
+        let expected = changes.iter().flatten().find(|change| change.name() == name);
         let expected = match expected {
             Some(change) => change.expected(),
             None => revision(&self.book.known()),
@@ -199,6 +227,10 @@ impl<M: BookModel> Task<M> {
         };
         if network.timeout(FOLLOW_LIMIT, wait).await.is_some() {
             return Ok(());
+        }
+        if self.is_mending {
+            // What was to be put back may be half done.
+            self.events = self.book.0.store.follow();
         }
         let why = self.book.known().trouble.clone().unwrap_or_else(|| "it is late".into());
         let why = format!("this node does not see what other nodes have stored: {why}");
@@ -234,15 +266,36 @@ impl StoreLimits {
         }
     }
 
-    /// Number of the first of these changes that fit into one commit beside the number of commits:
-    /// at least 1. If that one is too large, the store refuses it.
-    pub(super) fn part(self, changes: &[StoreChange]) -> usize {
-        let (most, bytes) = (self.changes.saturating_sub(1), self.bytes.saturating_sub(OWN_BYTES));
-        let sizes = changes.iter().scan(0_usize, |sum, change| {
-            *sum = sum.saturating_add(change.bytes());
-            Some(*sum)
-        });
-        let count = sizes.take(most).take_while(|sum| *sum <= bytes).count();
-        count.max(1).min(changes.len())
+    /// What a part of an order may have beside the number of commits.
+    fn of_part(self) -> Self {
+        StoreLimits {
+            changes: self.changes.saturating_sub(1),
+            bytes: self.bytes.saturating_sub(OWN_BYTES),
+        }
+    }
+
+    /// Splits changes into commits, as few as fit beside the number of commits. Each slice is in
+    /// one commit. One that is too large has a commit alone, and the store refuses it.
+    pub(super) fn commits<'c>(
+        self,
+        changes: impl IntoIterator<Item = &'c [StoreChange]>,
+    ) -> Vec<Vec<StoreChange>> {
+        let most = self.of_part();
+        let (mut commits, mut bytes) = (Vec::<Vec<StoreChange>>::new(), 0_usize);
+        for together in changes {
+            let more = together.iter().map(StoreChange::bytes).fold(0, usize::saturating_add);
+            bytes = bytes.saturating_add(more);
+            let fits = |commit: &&mut Vec<StoreChange>| {
+                commit.len() + together.len() <= most.changes && bytes <= most.bytes
+            };
+            match commits.last_mut().filter(fits) {
+                Some(commit) => commit.extend_from_slice(together),
+                None => {
+                    bytes = more;
+                    commits.push(together.to_vec());
+                }
+            }
+        }
+        commits
     }
 }
