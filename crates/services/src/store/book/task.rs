@@ -201,7 +201,8 @@ impl<M: BookModel> Task<M> {
         }
         // What was to be put back may be half done.
         self.events = self.book.0.store.follow();
-        let why = "an old snapshot of the store was restored, and what it lacks is not put back yet";
+        let why =
+            "an old snapshot of the store was restored, and what it lacks is not put back yet";
         Err(NotStored::Unavailable(why.into()))
     }
 
