@@ -77,6 +77,9 @@ impl World {
             .filter(|(_, node)| matches!(node.machine.role(dpid), SwitchRole::Master(_)));
         let believers: Vec<usize> = believers.map(|(node, _)| node).collect();
         let master = self.switches[switch].master();
+        if master.is_none() && believers.is_empty() {
+            return Err(format!("switch {switch} has no master; {why}"));
+        }
         if master.is_none() || believers != Vec::from_iter(master) {
             return Err(format!(
                 "switch {switch} obeys {master:?}, and {believers:?} are master; {why}"
