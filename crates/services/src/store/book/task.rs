@@ -206,7 +206,9 @@ impl<M: BookModel> Task<M> {
         Err(NotStored::Unavailable(why.into()))
     }
 
-    /// Waits until this controller knows of another revision of an entry than these changes expect.
+    /// Waits until this controller knows of another revision of an entry than these changes expect,
+    /// or of another commit. If the store has gone back meanwhile, and what it lacked is put back,
+    /// the entry may be as expected again.
     async fn wait_for_change(
         &mut self,
         name: &str,
@@ -219,8 +221,13 @@ impl<M: BookModel> Task<M> {
             Some(change) => change.expected(),
             None => revision(&self.book.known()),
         };
+        let last_commit =
+            |known: &Known<M>| known.revisions.get(COMMITS).copied().unwrap_or_default();
+        let commit = last_commit(&self.book.known());
+        let is_as_before =
+            |known: &Known<M>| revision(known) == expected && last_commit(known) == commit;
         let wait = async {
-            while revision(&self.book.known()) == expected {
+            while is_as_before(&self.book.known()) {
                 let event = self.events.next().await;
                 self.take(event).await;
             }
