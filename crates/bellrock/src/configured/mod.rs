@@ -50,7 +50,6 @@ mod renewed;
 mod service;
 mod shared_config;
 mod switch_tls;
-mod upgraded_store;
 
 use std::io::{self, ErrorKind, IsTerminal, stderr};
 use std::net::SocketAddr;
@@ -76,7 +75,7 @@ pub use reload::difference;
 pub use switch_tls::SwitchTlsError;
 
 use crate::raw::RawOwner;
-use crate::settings::{FileStoreError, StaticFileError};
+use crate::settings::{FileStoreError, StaticStoreError};
 use crate::{Controller, ControllerBuilder, RunError, Signals};
 use reload::Reloader;
 use shared_config::SharedConfigNode;
@@ -104,7 +103,7 @@ pub enum NotRun {
     BlockList(#[from] BlockListFileError),
     /// The file of static entries cannot be used.
     #[error(transparent)]
-    StaticFile(#[from] StaticFileError),
+    StaticStore(#[from] StaticStoreError),
     /// A file of reservations, or of blocked hosts, cannot be used.
     #[error(transparent)]
     Orders(FileStoreError),

@@ -300,11 +300,11 @@ impl World {
         }
         let is_stored = match answer {
             Ok(()) => true,
-            Err(NotOrdered::Unknown(_) | NotOrdered::Partly { .. }) => {
+            Err(NotOrdered::Unknown(_)) => {
                 self.played.unknown += 1;
                 return;
             }
-            Err(_) => false,
+            Err(NotOrdered::Refused(_) | NotOrdered::Unavailable(_)) => false,
         };
         self.played.confirmed += u64::from(is_stored);
         self.played.refused += u64::from(!is_stored);
