@@ -14,7 +14,7 @@
 //! `SEED=7 cargo test -p bellrock-cluster --test simulation` plays one seed, and prints what
 //! happens.
 
-#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a panic fails the test")]
 
 mod faults;
 #[path = "../../../services/tests/shared/simulation.rs"]
