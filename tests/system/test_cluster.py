@@ -21,7 +21,7 @@ class Cluster(LocalCluster):
         self.await_masters(NODES)
 
     def move(self, master, dpid, to):
-        """Moves a switch, and returns its row. It may not have connected to the other node yet, and etcd may have no leader."""
+        """Moves a switch. It may not have connected to the other node yet, and etcd may have no leader."""
         rows, switch = [], f"{dpid:016x}"
 
         def ordered():
