@@ -124,9 +124,9 @@ class Match:
     """The packets that a flow applies to: `Match(in_port=1, eth_type=0x0800, ipv4_dst="10.0.0.0/8")`.
     Compares and hashes by value.
 
-    Fields have the names of OpenFlow 1.3. A value is a number, an address (text, `MacAddr`, or one of
-    `ipaddress`), a network, or a tuple `(value, mask)`. `vlan_id=7` matches packets of VLAN 7, and
-    `vlan_id=None` packets without a tag. `Match()` matches every packet.
+    Fields have the names of OpenFlow 1.3. A value is a number, an address (text, `MacAddr`, or one
+    of `ipaddress`), a network, or a tuple `(value, mask)`. `vlan_id=7` matches packets of VLAN 7,
+    and `vlan_id=None` packets without a tag. `Match()` matches every packet.
     """
     def __new__(
         cls,
@@ -205,8 +205,8 @@ class Match:
 
 @final
 class Action:
-    """What is done to a packet: `Action.output(3)`, `Action.set_eth_dst("02:00:00:00:00:07")`. Compares
-    by value.
+    """What is done to a packet: `Action.output(3)`, `Action.set_eth_dst("02:00:00:00:00:07")`.
+    Compares by value.
 
     A value that does not fit its field, and an action that the version of the switch does not have,
     are errors when they are written to a switch.
@@ -221,20 +221,21 @@ class Action:
         """Sends the packet to a group, with all changes made so far (1.3)."""
     @staticmethod
     def tag(vlan_id: int) -> Action:
-        """Adds a VLAN tag with this id, 12 bits, to a packet without one: the same in every version.
+        """Adds a VLAN tag with this id, 12 bits, to a packet without one: the same in every
+        version.
 
-        A packet that has a tag gets a second one in 1.3, and another id in 1.0: where it may have
-        one, match `vlan_id`, and use `set_vlan_vid`.
+        A packet that has a tag gets a second one in 1.3, and another id in 1.0: where it
+        may have one, match `vlan_id`, and use `set_vlan_vid`.
         """
     @staticmethod
     def untag() -> Action:
-        """Removes the VLAN tag of a packet that has one: the same in every version. In 1.3, the match
-        of the flow names the tag: `Match(vlan_id=7)`.
+        """Removes the VLAN tag of a packet that has one: the same in every version. In 1.3,
+        the match of the flow names the tag: `Match(vlan_id=7)`.
         """
     @staticmethod
     def experimenter(id: int, data: bytes) -> Action:
-        """An action of an experimenter (1.0: of a vendor): its id, such as 0x2320 for Nicira's, and the
-        bytes behind the id. Zeros are added up to a multiple of 8 bytes.
+        """An action of an experimenter (1.0: of a vendor): its id, such as 0x2320 for
+        Nicira's, and the bytes behind the id. Zeros are added up to a multiple of 8 bytes.
         """
     @property
     def experimenter_data(self) -> tuple[int, bytes] | None:
@@ -250,8 +251,8 @@ class Action:
         """Sets the Ethernet source (1.0 `SET_DL_SRC`; 1.3 `SET_FIELD`)."""
     @staticmethod
     def set_vlan_vid(id: int) -> Action:
-        """Sets the VLAN id of a packet that has a tag, 12 bits. Without one, 1.0 (`SET_VLAN_VID`)
-        adds it, and 1.3 refuses the flow: `tag` adds one in both.
+        """Sets the VLAN id of a packet that has a tag, 12 bits. Without one, 1.0
+        (`SET_VLAN_VID`) adds it, and 1.3 refuses the flow: `tag` adds one in both.
         """
     @staticmethod
     def set_vlan_pcp(priority: int) -> Action:
@@ -355,8 +356,8 @@ class Action:
 
 @final
 class Flow:
-    """A flow of an app: `Flow(Match(eth_dst=mac), Action.output(3), idle_timeout=10)`. Without actions it
-    drops its packets. Compares by value. The switch and the OpenFlow version are not part of it.
+    """A flow of an app: `Flow(Match(eth_dst=mac), Action.output(3), idle_timeout=10)`. Without actions
+    it drops its packets. Compares by value. The switch and the OpenFlow version are not part of it.
 
     `priority` is among the app's own flows, 0 to 4095. `number` is the app's own: the lower half of
     the cookie. Timeouts are in seconds; 0 is none.
@@ -406,8 +407,8 @@ class Flow:
 class Bucket:
     """A bucket of a group: `Bucket(Action.output(3), weight=1)`.
 
-    `weight` is for select groups. With `watch_port`, the bucket is live only while this port is up, for
-    fast-failover groups.
+    `weight` is for select groups. With `watch_port`, the bucket is live only while this port is up,
+    for fast-failover groups.
     """
     def __new__(cls, *actions: Action, weight: int = 0, watch_port: int | None = None) -> Bucket: ...
     @property
@@ -424,8 +425,8 @@ class Bucket:
 
 @final
 class Group:
-    """A group (1.3): `Group(7, "select", Bucket(…), Bucket(…))`. Its type is "all", "select", "indirect" or
-    "fast_failover".
+    """A group (1.3): `Group(7, "select", Bucket(…), Bucket(…))`. Its type is "all", "select",
+    "indirect" or "fast_failover".
     """
     def __new__(cls, id: int, kind: _GroupKind, /, *buckets: Bucket) -> Group: ...
     @property
@@ -442,8 +443,8 @@ class Group:
 
 @final
 class Meter:
-    """A meter (1.3) that drops packets above a rate: `Meter(1, kbps=10_000)`, or
-    `Meter(1, packets_per_second=500)`. `burst_kbits` or `burst_packets` is the size of a burst that may
+    """A meter (1.3) that drops packets above a rate: `Meter(1, kbps=10_000)`, or `Meter(1,
+    packets_per_second=500)`. `burst_kbits` or `burst_packets` is the size of a burst that may
     exceed it.
     """
     def __new__(
@@ -467,13 +468,13 @@ class Meter:
         """Its rate in packets per second. `None`: its rate is in kbit/s."""
     @property
     def burst_kbits(self) -> int | None:
-        """Size of a burst that may exceed the rate, in kbit. `None`: the switch chooses it, or the rate is in
-        packets.
+        """Size of a burst that may exceed the rate, in kbit. `None`: the switch chooses it, or the
+        rate is in packets.
         """
     @property
     def burst_packets(self) -> int | None:
-        """Size of a burst that may exceed the rate, in packets. `None`: the switch chooses it, or the rate is
-        in kbit/s.
+        """Size of a burst that may exceed the rate, in packets. `None`: the switch chooses it, or the
+        rate is in kbit/s.
         """
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
@@ -501,8 +502,8 @@ class Ethernet:
         target_ip: IPv4Address | str,
         target_mac: MacAddr | str = ...,
     ) -> bytes:
-        """Returns the frame with an ARP packet (RFC 826): `operation` 1 asks, 2 answers. A request that leaves
-        out `target_mac` asks for it.
+        """Returns the frame with an ARP packet (RFC 826): `operation` 1 asks, 2 answers. A request
+        that leaves out `target_mac` asks for it.
         """
     def ipv4(
         self,
@@ -525,19 +526,19 @@ class Ethernet:
 
 @final
 class Ip:
-    """The Ethernet and IP headers of a new frame. Its methods return the frame, and raise `ValueError` if
-    the data do not fit.
+    """The Ethernet and IP headers of a new frame. Its methods return the frame, and raise `ValueError`
+    if the data do not fit.
     """
     def payload(self, proto: int, data: bytes) -> bytes:
         """Returns the frame with a payload of any protocol, such as `IpProto.IGMP`."""
     def unreachable(self, packet: Packet, code: int) -> bytes:
-        """Returns the frame with an ICMP or ICMPv6 error about a packet: "destination unreachable". In ICMP,
-        `code` 0 is for the network, 1 for the host, 3 for the port, 13 for what is forbidden; in ICMPv6,
-        0 is for no route, 1 for what is forbidden, 3 for the address, 4 for the port.
+        """Returns the frame with an ICMP or ICMPv6 error about a packet: "destination unreachable". In
+        ICMP, `code` 0 is for the network, 1 for the host, 3 for the port, 13 for what is forbidden;
+        in ICMPv6, 0 is for no route, 1 for what is forbidden, 3 for the address, 4 for the port.
         """
     def time_exceeded(self, packet: Packet) -> bytes:
-        """Returns the frame with an ICMP or ICMPv6 error about a packet: "time exceeded", since its TTL or
-        hop limit was used up.
+        """Returns the frame with an ICMP or ICMPv6 error about a packet: "time exceeded", since its
+        TTL or hop limit was used up.
         """
     def udp(self, src_port: int, dst_port: int, data: bytes = ...) -> bytes:
         """Returns the frame with a UDP datagram."""
@@ -636,8 +637,8 @@ class PacketIn(Packet):
 
 @final
 class PacketIns(Sequence[PacketIn]):
-    """Packets that a switch sent together: a sequence of `PacketIn`, which are made when they are asked
-    for. `values` reads a field of all of them at once.
+    """Packets that a switch sent together: a sequence of `PacketIn`, which are made when they are
+    asked for. `values` reads a field of all of them at once.
     """
     @overload
     def __getitem__(self, index: int, /) -> PacketIn: ...
@@ -647,15 +648,15 @@ class PacketIns(Sequence[PacketIn]):
     def __len__(self) -> int: ...
     @overload
     def values(self, field: Literal["in_port", "eth_src", "eth_dst"]) -> list[int]:
-        """Returns the values of a field, one for each packet: numbers, and `None` for a packet that does
-        not have the field. The fields are those of `Match`. `MacAddr(number)` makes an address of a
-        number. Ethernet addresses are zero if the packet is shorter than that.
+        """Returns the values of a field, one for each packet: numbers, and `None` for a packet that
+        does not have the field. The fields are those of `Match`. `MacAddr(number)` makes an address
+        of a number. Ethernet addresses are zero if the packet is shorter than that.
         """
     @overload
     def values(self, field: str) -> list[int | None]:
-        """Returns the values of a field, one for each packet: numbers, and `None` for a packet that does
-        not have the field. The fields are those of `Match`. `MacAddr(number)` makes an address of a
-        number. Ethernet addresses are zero if the packet is shorter than that.
+        """Returns the values of a field, one for each packet: numbers, and `None` for a packet that
+        does not have the field. The fields are those of `Match`. `MacAddr(number)` makes an address
+        of a number. Ethernet addresses are zero if the packet is shorter than that.
         """
 
 @final
@@ -819,7 +820,9 @@ class SwitchInfo:
         """Maximum number of packets that it can buffer."""
     @property
     def has_groups(self) -> bool:
-        """Whether flows can send packets to groups: its version has them. A switch may still refuse some."""
+        """Whether flows can send packets to groups: its version has them. A switch may still refuse
+        some.
+        """
     @property
     def has_meters(self) -> bool:
         """Whether flows can send packets through meters: its version has them. A switch may still have
@@ -830,8 +833,8 @@ class SwitchInfo:
         """Whether flows can name a table, and send packets to a later one: its version lets them."""
     @property
     def family(self) -> Literal["fixed", "oxm"]:
-        """The family of its version: "fixed" (1.0), whose matches have twelve fields, or "oxm" (1.2 and
-        later), whose matches are lists of fields.
+        """The family of its version: "fixed" (1.0), whose matches have twelve fields, or "oxm" (1.2
+        and later), whose matches are lists of fields.
         """
     @property
     def capabilities(self) -> list[str]:
@@ -839,8 +842,8 @@ class SwitchInfo:
         "flow_stats".
         """
     def supports(self, what: Action | Match | Group | Meter, /) -> bool:
-        """Returns whether its flows can have this action, match, group or meter: its version expresses it,
-        and, with 1.0, it reports the action. A switch of 1.3 may still refuse one.
+        """Returns whether its flows can have this action, match, group or meter: its version expresses
+        it, and, with 1.0, it reports the action. A switch of 1.3 may still refuse one.
         """
     @property
     def manufacturer(self) -> str:
@@ -1004,8 +1007,8 @@ class FlowStats:
         """Number of bytes of those packets."""
     @property
     def actions(self) -> list[Action]:
-        """Actions that are applied at once, in order. Those without a meaning here, of an experimenter for
-        example, are kept as they are.
+        """Actions that are applied at once, in order. Those without a meaning here, of an experimenter
+        for example, are kept as they are.
         """
     @property
     def goto_table(self) -> int | None:
@@ -1246,8 +1249,8 @@ class MeterBand:
     """A band of a meter."""
     @property
     def kind(self) -> str:
-        """What it does with packets above its rate: "drop", "dscp_remark", "experimenter", or the number
-        of another type.
+        """What it does with packets above its rate: "drop", "dscp_remark", "experimenter", or the
+        number of another type.
         """
     @property
     def rate(self) -> int:
@@ -1292,16 +1295,16 @@ class Switch:
         """Installs a flow. With a packet, the packet takes the flow's actions too, as far as they are
         applied at once.
 
-        It is not confirmed: if the switch refuses, the handler's `error` gets the returned id. Raises
-        `Error` if the version of the switch cannot express the flow.
+        It is not confirmed: if the switch refuses, the handler's `error` gets the returned id.
+        Raises `Error` if the version of the switch cannot express the flow.
         """
     def allow(self, matching: Match, seconds: float = 30.0) -> None:
-        """Allows the switch to forward the packets of `matching` for so many seconds, of those that the
-        app sees (`App.sees`): allow, then return `Verdict.PASS`.
+        """Allows the switch to forward the packets of `matching` for so many seconds, of those that
+        the app sees (`App.sees`): allow, then return `Verdict.PASS`.
 
         The next flow that an app behind installs for such packets then carries them past this app,
-        until the time is over. A flow of this app with the default priority or a higher one, such as
-        one that drops, has priority over it.
+        until the time is over. A flow of this app with the default priority or a higher one, such
+        as one that drops, has priority over it.
         """
     def install_each(
         self,
@@ -1318,10 +1321,11 @@ class Switch:
     ) -> PacketIns:
         """Installs a flow for each packet, and sends the packet with it: to the port at its place in
         `ports`, a sequence of port numbers. A packet whose port is `None` stays as it is; these are
-        returned. The flows match the packets' own values of the named fields, and of those that they
-        depend on.
+        returned. The flows match the packets' own values of the named fields, and of those that
+        they depend on.
 
-        Raises `ValueError` if a packet lacks a field, or the ports are more or fewer than the packets.
+        Raises `ValueError` if a packet lacks a field, or the ports are more or fewer than the
+        packets.
         """
     def packet_out_each(self, packets: PacketIns, to: int | Action | Sequence[Action]) -> None:
         """Sends packets out of a port, or applies actions to each, as `packet_out` does."""
@@ -1330,8 +1334,8 @@ class Switch:
         other apps stay.
         """
     def count(self, name: str, n: int = 1) -> None:
-        """Adds to a counter of the app, one of `App.counters`. Operators see it in `bellrock counters` and
-        in the metrics.
+        """Adds to a counter of the app, one of `App.counters`. Operators see it in `bellrock counters`
+        and in the metrics.
         """
     def barrier(self) -> int:
         """Requests that the switch finish all earlier messages; the handler's `barrier` gets the
@@ -1398,8 +1402,9 @@ class Plan:
         """Adds a flow of a two-phase plan where packets leave."""
     @property
     def changes(self) -> list[tuple[_Change, int, Flow | Group | Meter]]:
-        """Its changes, in the order in which they were given: what is done ("add", "replace", "modify",
-        "remove", "ingress", "transit" or "egress"), the datapath id, and the flow, group or meter.
+        """Its changes, in the order in which they were given: what is done ("add", "replace",
+        "modify", "remove", "ingress", "transit" or "egress"), the datapath id, and the flow, group
+        or meter.
         """
     @property
     def is_carried_out(self) -> bool:
@@ -1411,11 +1416,11 @@ _Entries = Sequence[tuple[int, Flow | Group | Meter]]
 
 @final
 class Desired:
-    """The entries that an app wants in the switches. They are confirmed, and put back after a restart of a
-    switch, a refusal, or a change by others.
+    """The entries that an app wants in the switches. They are confirmed, and put back after a restart
+    of a switch, a refusal, or a change by others.
 
-    Each intent has a number, which the app chooses. Its entries are tuples of a datapath id and a flow,
-    group or meter.
+    Each intent has a number, which the app chooses. Its entries are tuples of a datapath id and a
+    flow, group or meter.
     """
     def set(self, intent: int, entries: _Entries) -> None:
         """Replaces an intent with these entries, ordered from the destination: those nearer to it are
@@ -1507,7 +1512,9 @@ class HostId:
 
 @final
 class Event:
-    """An event of the network. What it is about is in its attributes; those that do not fit it are `None`."""
+    """An event of the network. What it is about is in its attributes; those that do not fit it are
+    `None`.
+    """
     NAMES: ClassVar[list[str]]
     @property
     def name(self) -> _EventName:
@@ -1529,8 +1536,8 @@ class Event:
         """Number of the port at that switch: where it happened; for a link, the sending port."""
     @property
     def other_port(self) -> _Place | None:
-        """A second port, as datapath id and number: where a host was before it moved, or where its address
-        was claimed; the sender of an announcement; the receiving port of a link.
+        """A second port, as datapath id and number: where a host was before it moved, or where its
+        address was claimed; the sender of an announcement; the receiving port of a link.
         """
     @property
     def host(self) -> HostId | None:
@@ -1583,8 +1590,8 @@ class Network:
         """Returns the time since the controller started, in seconds."""
     @property
     def term(self) -> int | None:
-        """The number of the term in which this node leads, for an app of scope "once" in a cluster: larger
-        than those before. `None`: the controller is alone, or the app is of another scope.
+        """The number of the term in which this node leads, for an app of scope "once" in a cluster:
+        larger than those before. `None`: the controller is alone, or the app is of another scope.
         """
     @property
     def is_term_over(self) -> bool:
@@ -1614,28 +1621,28 @@ class Network:
         paths are chosen by `key`, such as a hash of addresses.
         """
     def distance(self, from_dpid: int, to_dpid: int) -> int | None:
-        """Returns the number of hops between two switches; `None` if there is no path. For apps that need
-        "paths".
+        """Returns the number of hops between two switches; `None` if there is no path. For apps that
+        need "paths".
         """
     def next_hops(self, from_dpid: int, to_dpid: int) -> list[_Place]:
-        """Returns the ports that shortest paths between two switches begin with, each as the datapath id and
-        the port: several where paths are equally long, none if there is no path. For apps that need
-        "paths".
+        """Returns the ports that shortest paths between two switches begin with, each as the datapath
+        id and the port: several where paths are equally long, none if there is no path. For apps
+        that need "paths".
         """
     def k_shortest(
         self, from_dpid: int, to_dpid: int, k: int, avoid: Sequence[_Place] = ...
     ) -> list[list[_Place]]:
-        """Returns the `k` shortest paths between two switches that pass no switch twice, the shortest first,
-        each as `path` returns it. Links whose sending port is in `avoid`, as a datapath id and a port, are
-        left out. For apps that need "paths".
+        """Returns the `k` shortest paths between two switches that pass no switch twice, the shortest
+        first, each as `path` returns it. Links whose sending port is in `avoid`, as a datapath id
+        and a port, are left out. For apps that need "paths".
         """
     def edge_ports(self, dpid: int) -> list[int]:
-        """Returns the ports of a switch that hosts can be at: up, and no end of a link. Empty while the
-        network is not known yet. For apps that need "topology".
+        """Returns the ports of a switch that hosts can be at: up, and no end of a link. Empty while
+        the network is not known yet. For apps that need "topology".
         """
     def flood_ports(self, dpid: int) -> list[int]:
-        """Returns the ports of a switch that a flooded packet goes out of, except its `in_port`, so that
-        it reaches each host once. For apps that need "paths".
+        """Returns the ports of a switch that a flooded packet goes out of, except its `in_port`, so
+        that it reaches each host once. For apps that need "paths".
         """
     async def commit(self, plan: Plan) -> None:
         """Carries out a plan, and waits until the switches have confirmed it. Raises `Error` if it
@@ -1671,31 +1678,34 @@ class Network:
     async def description(self, dpid: int) -> Description:
         """Requests what a switch says of itself."""
     async def request(self, dpid: int, message: bytes) -> Reply:
-        """Sends a request of any kind as bytes, and waits for the reply: a whole message of the switch's OpenFlow
-        version, such as that of an experimenter. Its transaction id is replaced. Raises `Error` if the switch
-        refuses or does not answer it, and `ValueError` for a message that is no request.
+        """Sends a request of any kind as bytes, and waits for the reply: a whole message of the
+        switch's OpenFlow version, such as that of an experimenter. Its transaction id is replaced.
+        Raises `Error` if the switch refuses or does not answer it, and `ValueError` for a message
+        that is no request.
         """
     async def send(self, dpid: int, message: bytes) -> None:
-        """Sends a message as bytes that no switch answers, and waits until the switch has processed it: a whole
-        message of the switch's OpenFlow version. Its transaction id is replaced. Raises `Error` if the switch
-        refuses it, and `ValueError` for a message that the controller sends itself, or that installs flows.
+        """Sends a message as bytes that no switch answers, and waits until the switch has processed
+        it: a whole message of the switch's OpenFlow version. Its transaction id is replaced. Raises
+        `Error` if the switch refuses it, and `ValueError` for a message that the controller sends
+        itself, or that installs flows.
         """
     def publish(self, name: str, text: str, *, alarming: bool = False) -> None:
         """Publishes an event of the app's own. Operators see it in the log and by `bellrock events`."""
     def events(self, *names: _EventName) -> EventStream:
-        """Subscribes to later events of the network, to all or to those with these names: `async for event
-        in network.events("link_up", "link_down")`. `Event.NAMES` has all names.
+        """Subscribes to later events of the network, to all or to those with these names: `async for
+        event in network.events("link_up", "link_down")`. `Event.NAMES` has all names.
         """
     def changed(self) -> Changes:
-        """Waits for changes of the switches, links, hosts and paths, as far as the app needs them: `await
-        network.changed()` for the next one, `async for parts in network.changed()` for each. The result has
-        what changed, of "topology", "hosts" and "paths". Changes in quick succession come as one.
+        """Waits for changes of the switches, links, hosts and paths, as far as the app needs them:
+        `await network.changed()` for the next one, `async for parts in network.changed()` for each.
+        The result has what changed, of "topology", "hosts" and "paths". Changes in quick succession
+        come as one.
         """
     def to_networkx(self, *, multi: bool = False) -> Any:
-        """Makes a graph of `networkx`, which must be installed: switches by their datapath ids, hosts by their
-        addresses if the app needs "hosts", and an edge for each direction of a link, with `port`, `to_port`
-        and `rate_kbps`. Of parallel links, a `DiGraph` has the one with the lowest port; with `multi=True`, a
-        `MultiDiGraph` has all.
+        """Makes a graph of `networkx`, which must be installed: switches by their datapath ids, hosts
+        by their addresses if the app needs "hosts", and an edge for each direction of a link, with
+        `port`, `to_port` and `rate_kbps`. Of parallel links, a `DiGraph` has the one with the
+        lowest port; with `multi=True`, a `MultiDiGraph` has all.
         """
 
 @final
