@@ -10,7 +10,7 @@
 //! removes those that it does not want, each by its cookie, table, match and priority.
 //!
 //! # What it is not
-//! It does not install or correct flows: [`own_flows`](crate::own_flows) does. An app with flows of
+//! It does not install or correct flows: `own_flows` does. An app with flows of
 //! its own has [desired state](crate::desired), which removes what is not wanted by itself.
 //!
 //! # In a cluster
