@@ -7,7 +7,7 @@
 //! - No node gives a switch away that an operator has moved to it, unless it drains.
 //!
 //! What must hold some time after the last fault: each switch has one master, which all nodes know,
-//! and no node has more switches than the others, but for those that were moved to it. An order to
+//! and no node has more switches than the others, except those that were moved to it. An order to
 //! balance spreads these too. In three of four seeds a minority of the nodes stays away then, and
 //! in one of four etcd too: the switches have masters all the same.
 //!

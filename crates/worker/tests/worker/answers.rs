@@ -31,7 +31,7 @@ const LONG: Duration = Duration::from_secs(8);
 /// What parts of a reply may have together here.
 const MAX_MULTIPART_BYTES: usize = 1000;
 
-/// Who asks.
+/// The sender of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asker {
     /// A handler, for statistics.

@@ -66,7 +66,7 @@ pub(crate) struct Node {
     process: u64,
     pub(crate) is_alive: bool,
     pub(crate) is_stopped: bool,
-    /// Whether the process was told to drain, at any time.
+    /// Whether an operator has ever ordered the process to drain.
     has_drained: bool,
     /// What came while the process was stopped.
     waiting: Vec<Input>,
