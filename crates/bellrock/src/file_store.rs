@@ -4,13 +4,17 @@
 //! {"version":2,"entries":{"entry/wall":{...},"orders":{...}}}
 //! ```
 //!
-//! The file is written as a whole, so it has all entries of before or all of after.
+//! The file is written as a whole, so it has all entries of before or all of after. A thread of the
+//! store writes it: for tasks, which run on workers, where nothing waits for a disk.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
 
+use bellrock_api::runtime::{Promise, promise};
 use bellrock_services::store::{
     CommitFuture, EntryStore, MemoryStore, NotStored, StoreChange, StoreEvents, StoreLimits,
 };
@@ -67,12 +71,15 @@ pub enum FileStoreError {
     },
 }
 
-/// A store in a file. Nothing else may write it meanwhile.
+/// A store in a file. Nothing else may write it meanwhile. Its thread ends with it.
 #[derive(Debug)]
 pub(crate) struct FileStore {
     entries: MemoryStore,
-    path: PathBuf,
+    jobs: Sender<WriteJob>,
 }
+
+/// Changes, and who waits for them.
+type WriteJob = (Vec<StoreChange>, Promise<Result<u64, NotStored>>);
 
 /// Only the version, which decides how the rest is read.
 #[derive(Deserialize)]
@@ -93,11 +100,37 @@ impl FileStore {
         let entries = MemoryStore::with_entries(entries);
         let text = entries.with(text).map_err(io::Error::from);
         let written = text.and_then(|text| state_file::bring_up_to_date(&path, text.as_bytes()));
-        match written {
-            Ok(()) => Ok(FileStore { entries, path }),
+        let started = written.and_then(|()| start_writer(entries.clone(), path.clone()));
+        match started {
+            Ok(jobs) => Ok(FileStore { entries, jobs }),
             Err(error) => Err(FileStoreError::Io { path, error }),
         }
     }
+}
+
+/// Starts the thread that commits. It ends with the sender that is returned.
+fn start_writer(entries: MemoryStore, path: PathBuf) -> io::Result<Sender<WriteJob>> {
+    let (jobs, waiting): (_, Receiver<WriteJob>) = mpsc::channel();
+    let run = move || {
+        for (changes, answer) in waiting {
+            answer.resolve(commit(&entries, &path, changes));
+        }
+    };
+    thread::Builder::new().name("file-store".into()).spawn(run)?;
+    Ok(jobs)
+}
+
+/// Changes entries, and writes the file.
+fn commit(entries: &MemoryStore, path: &Path, changes: Vec<StoreChange>) -> Result<u64, NotStored> {
+    let save = |entries: &mut dyn Iterator<Item = (&str, &str)>| {
+        write(path, entries).map_err(|error| {
+            format!(
+                "{} cannot be written: {error}; make its directory writable, and free space on its disk",
+                path.display()
+            )
+        })
+    };
+    entries.commit_if(changes, save)
 }
 
 impl EntryStore for FileStore {
@@ -106,26 +139,16 @@ impl EntryStore for FileStore {
     }
 
     fn commit(&self, changes: Vec<StoreChange>) -> CommitFuture {
-        Box::pin(std::future::ready(self.commit_now(changes)))
+        let (answer, answered) = promise();
+        let ended = || NotStored::Unavailable("the thread that writes the file has ended".into());
+        if self.jobs.send((changes, answer)).is_err() {
+            return Box::pin(std::future::ready(Err(ended())));
+        }
+        Box::pin(async move { answered.await.unwrap_or_else(|| Err(ended())) })
     }
 
     fn follow(&self) -> StoreEvents {
         self.entries.follow()
-    }
-}
-
-impl FileStore {
-    /// Commits before it returns.
-    pub(crate) fn commit_now(&self, changes: Vec<StoreChange>) -> Result<u64, NotStored> {
-        let save = |entries: &mut dyn Iterator<Item = (&str, &str)>| {
-            write(&self.path, entries).map_err(|error| {
-                format!(
-                    "{} cannot be written: {error}; make its directory writable, and free space on its disk",
-                    self.path.display()
-                )
-            })
-        };
-        self.entries.commit_if(changes, save)
     }
 }
 
@@ -177,8 +200,17 @@ mod suite;
 
 #[cfg(test)]
 mod tests {
-    use super::suite::ready;
+    use std::time::{Duration, Instant};
+
     use super::*;
+    use crate::operator::wait_until;
+
+    /// A commit takes less, also on a slow disk.
+    const LIMIT: Duration = Duration::from_secs(60);
+
+    fn ready<F: Future>(future: F) -> F::Output {
+        wait_until(Instant::now() + LIMIT, future).unwrap()
+    }
 
     fn directory(name: &str) -> PathBuf {
         let name = format!("bellrock-file-store-{name}-{}", std::process::id());

@@ -105,8 +105,6 @@ mod signals;
 mod state_file;
 #[cfg(feature = "control")]
 mod table_log;
-#[cfg(feature = "config")]
-mod threaded_file_store;
 
 /// Everything that most apps name: `use bellrock::prelude::*`.
 pub mod prelude {

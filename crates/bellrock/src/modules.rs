@@ -143,7 +143,7 @@ pub mod settings {
     pub use crate::handles::TlsHandle;
     pub use crate::handles::{LimitsHandle, Liveness};
     #[cfg(feature = "control")]
-    pub use crate::operator::{ReloadFn, StaticStore, StaticStoreError};
+    pub use crate::operator::{ReloadFn, StaticFileError, open_static_file};
 }
 
 /// TLS towards switches: certificates, and the datapath ids that they speak for (feature `tls`).

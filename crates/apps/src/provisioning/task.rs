@@ -244,6 +244,9 @@ impl Circuits {
                 // Another controller leads, or has stored something: that is read first.
                 Ok(()) | Err(NotOrdered::Refused(())) => None,
                 Err(NotOrdered::Unavailable(why) | NotOrdered::Unknown(why)) => Some(why),
+                Err(NotOrdered::Partly { stored, of, .. }) => {
+                    Some(format!("only {stored} of {of} changes are stored"))
+                }
             };
             store_trouble = store_trouble.or_else(|| trouble.clone());
             if let Some(progress) = self.progress().get_mut(number) {

@@ -9,59 +9,62 @@
 //! cannot be the same flow, group or meter of a switch, an order cannot touch entries of another
 //! owner, and a group or meter stays as long as another entry uses it.
 //!
-//! Who keeps the entries in a store prepares an order ([`StaticEntries::prepare`]), stores it, and
-//! then confirms it or takes it back. Switches hear of it when it is confirmed. Nodes of a cluster
-//! apply what others have stored ([`StaticEntries::apply`]).
+//! The entries are those of a book ([`bellrock_services::store::EntryBook`]): an order is checked
+//! against what is stored, and switches hear of it when it is stored. So all nodes of a cluster
+//! have the same entries, and those of a controller that is alone come back after a restart.
 //!
 //! The app must come before the apps whose flows it overrides.
 
-mod book;
+mod check;
+mod form;
+mod index;
+mod order;
+mod parts;
 mod references;
+mod stored;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bellrock_api::openflow::{MAX_MESSAGE_LEN, Out};
 use bellrock_api::{
-    App, AppId, Change, EarlierFlows, Error, Forwards, Network, Publisher, SwitchInfo, Version,
+    App, AppId, Change, EarlierFlows, Error, Forwards, Network, SwitchInfo, Version,
 };
 use bellrock_services::desired::{
     Desired, DesiredEntry, DesiredFlows, IntentState, UnsettledIntents,
 };
+use bellrock_services::store::{EntryStore, MemoryStore};
 use bellrock_services::wait::wait_until;
 use futures_lite::FutureExt;
 
-use book::Book;
-pub use book::{
+pub use form::{entry_name, read_stored, show_stored, stored_name};
+use index::EntryIndex;
+pub use order::{
     MAX_ENTRY_NAME_CHARS, MAX_STATIC_ENTRIES, NotSet, NotSetReason, StaticChange, StaticEntry,
-    StaticOrder,
+    StaticOrder, StaticRefusal,
 };
 pub use references::{Reference, Unresolved};
+use stored::StoredEntries;
 
-/// The static entries of a controller: changes them, and tells how far the switches are. All clones
-/// share the same entries.
-#[derive(Clone, Default)]
+/// Maximum time between two looks at the clock while an entry is going to end: somebody may set it.
+const CLOCK_CHECK: Duration = Duration::from_secs(60);
+
+/// Returns the time since 1970.
+pub type UnixTime = fn() -> Duration;
+
+/// The static entries of a controller: takes orders, and returns how far the switches are. All
+/// clones share the same entries.
+#[derive(Clone)]
 pub struct StaticEntries(Arc<Shared>);
 
-impl fmt::Debug for StaticEntries {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("StaticEntries").field(&self.changes()).finish()
-    }
-}
-
-#[derive(Default)]
 struct Shared {
-    book: Mutex<Book>,
-    /// Number of changes of the book.
-    changes: Publisher<u64>,
+    book: StoredEntries,
+    /// The clock by which entries end. `None`: that of the network, with which they are gone.
+    unix_time: Option<UnixTime>,
     /// Once the app has started.
     started: OnceLock<Started>,
-    /// Whether entries of earlier runs are still to be read: no flow is removed until then.
-    is_awaited: Mutex<bool>,
-    /// Numbers of entries that are prepared, and not yet confirmed.
-    prepared: Mutex<BTreeSet<u32>>,
 }
 
 /// What the app has when it runs.
@@ -74,137 +77,89 @@ struct Started {
     out: Mutex<Out>,
 }
 
+impl fmt::Debug for StaticEntries {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("StaticEntries").field(&self.0.book).finish()
+    }
+}
+
+/// No entries: they are kept as long as the controller runs.
+impl Default for StaticEntries {
+    fn default() -> Self {
+        StaticEntries::of(StoredEntries::alone(Arc::new(MemoryStore::default())), None)
+    }
+}
+
 impl StaticEntries {
+    /// Reads the entries of a store of this controller alone. They come back after a restart.
+    #[must_use]
+    pub fn stored(store: Arc<dyn EntryStore>, unix_time: UnixTime) -> Self {
+        StaticEntries::of(StoredEntries::alone(store), Some(unix_time))
+    }
+
+    /// Shares the entries of a store with other controllers. `node`: the name of this one. Until
+    /// the store is read, there are no orders, and no flow of an earlier run is removed.
+    #[must_use]
+    pub fn shared(store: Arc<dyn EntryStore>, node: String, unix_time: UnixTime) -> Self {
+        StaticEntries::of(StoredEntries::shared(store, node), Some(unix_time))
+    }
+
+    fn of(book: StoredEntries, unix_time: Option<UnixTime>) -> Self {
+        StaticEntries(Arc::new(Shared { book, unix_time, started: OnceLock::new() }))
+    }
+
+    /// Whether the entries come back after a restart of the controller.
+    #[must_use]
+    pub fn is_kept(&self) -> bool {
+        self.0.unix_time.is_some()
+    }
+
+    /// Whether other controllers have the same entries.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        self.0.book.is_shared()
+    }
+
     /// Keeps the meters from 1 to `last` for another app: no entry can be one of them.
     pub fn reserve_meters(&self, last: u32) {
-        self.book().reserve_meters(last);
+        self.0.book.with_model(|index| index.last_reserved_meter = last);
     }
 
-    /// Changes entries, or none of them. `now` is [`Network::now`], or zero before the controller
-    /// starts.
+    /// Checks all entries as orders of their owners would be: somebody may have edited them, or
+    /// other meters are reserved now.
     ///
     /// # Errors
-    /// The first entry or name that is wrong.
-    pub fn change(&self, order: StaticOrder, now: Duration) -> Result<StaticChange, NotSet> {
-        // Desired state is written under the lock, so that two orders reach it as they reached the
-        // book.
-        let mut book = self.book();
-        let change = book.change(order, now)?;
-        if !change.numbers.is_empty() {
-            self.set_desired(&book, &change.numbers);
-        }
-        Ok(change)
+    /// The first entry that is wrong, or contradicts another one.
+    pub fn check_all(&self) -> Result<(), NotSet> {
+        self.0.book.with_model(|index| index.check_all())
     }
 
-    /// As [`change`](Self::change), except that switches do not hear of it until it is
-    /// [confirmed](Self::confirm).
-    ///
-    /// # Errors
-    /// As there.
-    pub fn prepare(&self, order: StaticOrder, now: Duration) -> Result<StaticChange, NotSet> {
-        let mut book = self.book();
-        let change = book.change(order, now)?;
-        self.prepared().extend(&change.numbers);
-        Ok(change)
-    }
-
-    /// Makes desired state of changes that were prepared.
-    pub fn confirm<'c>(&self, changes: impl IntoIterator<Item = &'c StaticChange>) {
-        let book = self.book();
-        let numbers: BTreeSet<u32> =
-            changes.into_iter().flat_map(|change| &change.numbers).copied().collect();
-        self.prepared().retain(|number| !numbers.contains(number));
-        if !numbers.is_empty() {
-            self.set_desired(&book, &numbers);
-        }
-    }
-
-    /// Puts and removes entries as another controller has decided, whose checks they have passed.
-    pub fn apply(&self, put: Vec<StaticEntry>, remove: &[String]) {
-        let mut book = self.book();
-        let numbers = book.apply(put, remove);
-        if !numbers.is_empty() {
-            self.set_desired(&book, &numbers);
-        }
-    }
-
-    /// Declares that entries are still to come from a store. The app removes no flow of an earlier
-    /// run until [`complete`](Self::complete). Call it before the controller starts.
-    pub fn await_entries(&self) {
-        *self.is_awaited() = true;
-    }
-
-    /// Declares that all entries are there: flows that are none of them are removed.
-    pub fn complete(&self) {
-        let mut is_awaited = self.is_awaited();
-        if std::mem::take(&mut *is_awaited)
-            && let Some(Started { desired, .. }) = self.0.started.get()
-        {
-            desired.complete();
-        }
+    /// Returns the time that ends of entries are given in: since 1970 for entries of a store, else
+    /// [`Network::now`], and zero before the app starts.
+    #[must_use]
+    pub fn now(&self) -> Duration {
+        let network_time = || self.0.started.get().map(|started| started.network.now());
+        let unix_time = self.0.unix_time.map(|unix_time| unix_time());
+        unix_time.or_else(network_time).unwrap_or_default()
     }
 
     /// Returns the entry of this name.
     #[must_use]
     pub fn entry(&self, name: &str) -> Option<StaticEntry> {
-        self.book().entry(name).cloned()
+        self.current(|index| index.entry(name).map(|entry| StaticEntry::clone(entry)))
     }
 
-    /// Returns up to `limit` names of entries that have ended, and were kept by somebody.
+    /// Returns all entries by name.
     #[must_use]
-    pub fn ended(&self, limit: usize) -> Vec<String> {
-        self.book().ended().take(limit).map(str::to_owned).collect()
-    }
-
-    /// Forgets such names.
-    pub fn forget_ended<'n>(&self, names: impl IntoIterator<Item = &'n str>) {
-        self.book().forget_ended(names);
-    }
-
-    /// Returns the time of the network; zero before the app starts.
-    #[must_use]
-    pub fn now(&self) -> Duration {
-        self.0.started.get().map_or(Duration::ZERO, |started| started.network.now())
-    }
-
-    /// Puts the entries of an earlier run back, with their numbers. `orders`: those of each owner.
-    /// Entries that have ended (an end of zero) stay only if others use them.
-    ///
-    /// # Errors
-    /// The first entry that is wrong, or contradicts another.
-    pub fn restore(&self, orders: impl IntoIterator<Item = StaticOrder>) -> Result<(), NotSet> {
-        let mut book = self.book();
-        book.restore(orders)?;
-        let numbers: Vec<u32> = book.numbers().collect();
-        self.set_desired(&book, &numbers);
-        Ok(())
+    pub fn all(&self) -> Vec<StaticEntry> {
+        self.current(|index| index.entries().map(|entry| StaticEntry::clone(entry)).collect())
     }
 
     /// Returns the groups and meters that the entries of an order use, and that no static entry is:
     /// their switches may have them from elsewhere.
     #[must_use]
     pub fn unresolved(&self, order: &StaticOrder) -> Vec<Unresolved> {
-        self.book().unresolved(order)
-    }
-
-    /// Takes a change back, for example because it cannot be kept. What later changes have set or
-    /// removed stays as it is.
-    pub fn undo(&self, change: &StaticChange) {
-        let mut book = self.book();
-        let mut numbers = book.undo(change);
-        // Those that have ended meanwhile, too.
-        numbers.extend(&change.numbers);
-        self.prepared().retain(|number| !change.numbers.contains(number));
-        self.set_desired(&book, &numbers);
-    }
-
-    /// Makes desired state of the entries with these numbers, and counts the change.
-    fn set_desired<'n>(&self, book: &Book, numbers: impl IntoIterator<Item = &'n u32>) {
-        if let Some(Started { desired, .. }) = self.0.started.get() {
-            let wanted = numbers.into_iter().map(|number| (*number, book.wanted(*number)));
-            desired.set_each(wanted);
-        }
-        self.0.changes.update(|changes| changes + 1);
+        self.current(|index| index.unresolved(order))
     }
 
     /// Checks whether a switch of this version can have an entry. Before the app starts, it can.
@@ -223,29 +178,16 @@ impl StaticEntries {
         change.encode(*app, version, 0, &mut out)
     }
 
-    /// Returns the number of changes so far.
-    #[must_use]
-    pub fn changes(&self) -> u64 {
-        **self.0.changes.watch().load()
-    }
-
-    /// Returns all entries by name, and the number of changes that made them.
-    #[must_use]
-    pub fn snapshot(&self) -> (Vec<StaticEntry>, u64) {
-        let book = self.book();
-        (book.entries().cloned().collect(), self.changes())
-    }
-
     /// Returns the states of the entries that their switches have not confirmed, by number.
     pub async fn unsettled(&self) -> UnsettledIntents {
-        let mut unsettled = match self.0.started.get() {
+        self.take_stored();
+        match self.0.started.get() {
             Some(Started { desired, .. }) => desired.unsettled().await,
-            None => self.book().numbers().map(|number| (number, IntentState::Due)).collect(),
-        };
-        for number in &*self.prepared() {
-            unsettled.entry(*number).or_insert(IntentState::Due);
+            None => {
+                let due = |number: &u32| (*number, IntentState::Due);
+                self.current(|index| index.by_number.keys().map(due).collect())
+            }
         }
-        unsettled
     }
 
     /// Waits until the switches have confirmed the entries with these numbers, or their removal, or
@@ -257,34 +199,52 @@ impl StaticEntries {
         unsettled
     }
 
-    /// Removes entries at their end, as long as the controller runs.
-    async fn expire(self, network: Network) {
-        let changes = self.0.changes.watch();
+    /// Carries out orders, and follows the store, as long as the controller runs. The app does so
+    /// when it starts.
+    pub async fn run_store(self, network: Network) {
+        self.0.book.clone().run(network).await;
+    }
+
+    /// Calls `read` with the entries that have not ended.
+    fn current<T>(&self, read: impl FnOnce(&mut EntryIndex) -> T) -> T {
+        let now = self.now();
+        self.0.book.with_model(|index| {
+            index.expire(now);
+            read(index)
+        })
+    }
+
+    /// Makes desired state of what has changed.
+    fn take_stored(&self) {
+        let Some(Started { desired, .. }) = self.0.started.get() else { return };
+        // Desired state is written under the lock of the book: so it gets changes in the order in
+        // which they were stored.
+        self.0.book.with_model(|index| {
+            let changed = index.take_changed();
+            if !changed.is_empty() {
+                desired.set_each(changed.into_iter().map(|number| (number, index.wanted(number))));
+            }
+        });
+    }
+
+    /// Keeps desired state equal to what is stored, and removes entries at their end, as long as
+    /// the controller runs.
+    async fn keep(self, network: Network, desired: Desired) {
+        let changes = self.0.book.changes();
+        let mut is_complete = false;
         loop {
             let seen = changes.load();
-            let end = self.book().next_end();
-            if end.is_some_and(|end| end <= network.now()) {
-                let mut book = self.book();
-                let numbers = book.expire(network.now());
-                self.set_desired(&book, &numbers);
-                continue;
+            let end = self.current(|index| index.next_end());
+            self.take_stored();
+            // From now on, flows that are none of the entries are removed.
+            if !is_complete && self.0.book.is_read() {
+                desired.complete();
+                is_complete = true;
             }
+            let left = end.map(|end| end.saturating_sub(self.now()).min(CLOCK_CHECK));
             let changed = async { _ = changes.newer(seen.version()).await };
-            wait_until(&network, end).or(changed).await;
+            wait_until(&network, left.map(|left| network.now() + left)).or(changed).await;
         }
-    }
-
-    fn prepared(&self) -> MutexGuard<'_, BTreeSet<u32>> {
-        self.0.prepared.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn is_awaited(&self) -> MutexGuard<'_, bool> {
-        self.0.is_awaited.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn book(&self) -> MutexGuard<'_, Book> {
-        // An order changes the book only after all of it was checked.
-        self.0.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -322,21 +282,21 @@ impl App for Static {
 
     fn start(&self, network: &Network) {
         let (Static(entries), Some(app)) = (self, network.app_id()) else { return };
-        let is_awaited = entries.is_awaited();
-        let book = entries.book();
         let desired = network.desired();
         let out = Mutex::new(Out::with_capacity(MAX_MESSAGE_LEN));
         let started = Started { desired: desired.clone(), network: network.clone(), app, out };
         if entries.0.started.set(started).is_err() {
             return;
         }
-        desired.set_each(book.numbers().map(|number| (number, book.wanted(number))));
-        if !*is_awaited {
-            desired.complete();
-        }
-        drop(book);
-        network.spawn("end of static entries", entries.clone().expire(network.clone()));
+        // Those of a store that is read already are wanted before the first switch comes.
+        entries.current(|_| ());
+        entries.take_stored();
+        network.spawn("stored static entries", entries.clone().run_store(network.clone()));
+        network.spawn("static entries", entries.clone().keep(network.clone(), desired));
     }
 
     fn switch_up(&self, _: &Network, _: &SwitchInfo) {}
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,7 @@ use bellrock_api::Dpid;
 use bellrock_api::openflow::{Action, FlowCommand, Group, Instruction, Meter};
 use bellrock_services::desired::DesiredEntry;
 
-use super::book::StaticEntry;
+use super::order::StaticEntry;
 
 /// A group or meter of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -95,15 +95,19 @@ pub(super) struct References {
 }
 
 impl References {
-    /// Notes an entry.
+    /// Adds what an entry uses.
     pub(super) fn add(&mut self, entry: &StaticEntry) {
         for used in Reference::used_by(&entry.wanted) {
             self.users.entry((entry.dpid, used)).or_default().insert(entry.number);
         }
+    }
+
+    /// Notes that an entry is stored.
+    pub(super) fn note(&mut self, entry: &StaticEntry) {
         self.past.extend(Reference::of(&entry.wanted).map(|it| (entry.dpid, it)));
     }
 
-    /// Forgets an entry.
+    /// Removes what an entry uses.
     pub(super) fn remove(&mut self, entry: &StaticEntry) {
         for used in Reference::used_by(&entry.wanted) {
             let place = (entry.dpid, used);

@@ -10,7 +10,7 @@ use bellrock_api::{
     Version,
 };
 use bellrock_apps::static_entries::{
-    Static, StaticChange, StaticEntries, StaticEntry, StaticOrder,
+    Static, StaticChange, StaticEntries, StaticEntry, StaticOrder, stored_name,
 };
 use bellrock_emulator::lab::{Lab, on_both_versions};
 use bellrock_emulator::network::LoggedMessage;
@@ -18,8 +18,11 @@ use bellrock_emulator::topology::ring;
 use bellrock_services::desired::{
     AUDIT_EVERY, DesiredEntry, IntentState, MissingReason, OperatorChange,
 };
+use bellrock_services::store::MemoryStore;
 
 const SEED: u64 = 7;
+/// Time of the clock by which entries of a store end.
+const NOW: Duration = Duration::from_secs(1_767_225_600);
 const WITHIN: Duration = Duration::from_secs(5);
 const SOON: Duration = Duration::from_millis(50);
 
@@ -62,10 +65,10 @@ fn change(
     set: Vec<StaticEntry>,
     remove: &[&str],
 ) -> (StaticChange, BTreeMap<u32, IntentState>) {
-    let network = lab.controller().unwrap();
     let remove = remove.iter().map(|name| (*name).to_owned()).collect();
     let order = StaticOrder { owner: "operator".to_owned(), set, remove, replace: false };
-    let change = entries.change(order, network.now()).unwrap();
+    let ordering = entries.clone();
+    let change = output(lab, async move { ordering.order(order).await.unwrap() });
     let decided = decided(lab, entries, change.numbers.clone());
     (change, decided)
 }
@@ -75,15 +78,21 @@ fn decided(
     entries: &StaticEntries,
     numbers: BTreeSet<u32>,
 ) -> BTreeMap<u32, IntentState> {
+    let entries = entries.clone();
+    output(lab, async move { entries.decided(&numbers).await })
+}
+
+/// Runs a task of the controller to its end.
+fn output<T: Send + 'static>(lab: &mut Lab, task: impl Future<Output = T> + Send + 'static) -> T {
     let answer = Arc::new(Mutex::new(None));
-    let (kept, entries) = (Arc::clone(&answer), entries.clone());
+    let kept = Arc::clone(&answer);
     lab.controller().unwrap().spawn("test", async move {
-        let decided = entries.decided(&numbers).await;
-        *kept.lock().unwrap() = Some(decided);
+        let output = task.await;
+        *kept.lock().unwrap() = Some(output);
     });
     assert!(lab.run_until(WITHIN, |_| answer.lock().unwrap().is_some()));
-    let decided = answer.lock().unwrap().take();
-    decided.unwrap()
+    let output = answer.lock().unwrap().take();
+    output.unwrap()
 }
 
 fn static_flows(lab: &Lab, switch: &str) -> usize {
@@ -104,7 +113,8 @@ fn entries_are_confirmed_and_removed(version: Version) {
 }
 
 fn entries_survive_restarts_without_a_gap(version: Version) {
-    let entries = StaticEntries::default();
+    let store = MemoryStore::default();
+    let entries = StaticEntries::stored(Arc::new(store.clone()), || NOW);
     let mut lab = lab(version, &entries);
     let set = (1..=3).map(|n| entry(&format!("f{n}"), n, flow(1))).collect();
     change(&mut lab, &entries, set, &[]);
@@ -114,14 +124,14 @@ fn entries_survive_restarts_without_a_gap(version: Version) {
     assert!(lab.run_until(BACK_WITHIN, |lab| static_flows(lab, "s2") == 1));
 
     // The controller comes back with what was kept, of which one entry has gone meanwhile.
-    let (kept, _) = entries.snapshot();
     lab.stop_controller();
     lab.run_for(Duration::from_secs(1));
     assert_eq!(static_flows(&lab, "s1"), 1, "flows stay without a controller");
-    let next = StaticEntries::default();
-    let set = kept.into_iter().filter(|entry| entry.name != "f3").collect();
-    let order = StaticOrder { owner: "operator".to_owned(), set, ..StaticOrder::default() };
-    next.change(order, Duration::ZERO).unwrap();
+    let kept = store.with(|all| {
+        let kept = all.filter(|(name, _)| *name != stored_name("f3"));
+        kept.map(|(name, value)| (name.to_owned(), value.to_owned())).collect::<Vec<_>>()
+    });
+    let next = StaticEntries::stored(Arc::new(MemoryStore::with_entries(kept)), || NOW);
     lab.start_controller(Static::new(&next));
     let never_missing = |lab: &Lab| static_flows(lab, "s1") == 1 && static_flows(lab, "s2") == 1;
     for _ in 0..100 {
@@ -182,15 +192,8 @@ fn flows_deleted_by_an_operator_are_put_back_at_once(version: Version) {
 
 /// The states of all entries that are not confirmed.
 fn unsettled(lab: &mut Lab, entries: &StaticEntries) -> BTreeMap<u32, IntentState> {
-    let answer = Arc::new(Mutex::new(None));
-    let (kept, entries) = (Arc::clone(&answer), entries.clone());
-    lab.controller().unwrap().spawn("test", async move {
-        let unsettled = entries.unsettled().await;
-        *kept.lock().unwrap() = Some(unsettled);
-    });
-    assert!(lab.run_until(WITHIN, |_| answer.lock().unwrap().is_some()));
-    let unsettled = answer.lock().unwrap().take();
-    unsettled.unwrap()
+    let entries = entries.clone();
+    output(lab, async move { entries.unsettled().await })
 }
 
 fn an_entry_ends_at_its_time(version: Version) {
@@ -201,9 +204,10 @@ fn an_entry_ends_at_its_time(version: Version) {
     change(&mut lab, &entries, vec![short, entry("long", 1, flow(2))], &[]);
     lab.run_for(Duration::from_secs(5));
     assert_eq!(static_flows(&lab, "s1"), 2);
-    lab.run_for(Duration::from_secs(6));
+    // Ends are whole seconds: up to one later.
+    lab.run_for(Duration::from_secs(7));
     assert_eq!(static_flows(&lab, "s1"), 1);
-    let (left, _) = entries.snapshot();
+    let left = entries.all();
     assert_eq!(left.iter().map(|entry| &*entry.name).collect::<Vec<_>>(), ["long"]);
 }
 

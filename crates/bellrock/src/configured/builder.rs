@@ -23,10 +23,11 @@ use super::block_list::BlockListFile;
 use super::cluster;
 use super::reload::Parts;
 use super::switch_tls;
+use super::upgraded_store::UpgradedStore;
 use super::{NotRun, SharedTableKind};
-use crate::file_store::{self, NamedValues};
-use crate::settings::{StaticStore, StaticStoreError};
-use crate::threaded_file_store::ThreadedFileStore;
+use crate::file_store::{self, FileStore, NamedValues};
+use crate::operator::unix_time;
+use crate::settings::{StaticFileError, open_static_file};
 use crate::{Controller, ControllerBuilder};
 
 /// Adds the apps of a file of Python to the end of the chain.
@@ -148,16 +149,16 @@ pub(super) fn builder(
             }
             AppChoice::Routing(settings) => builder.app(Routing::new(*settings)),
             AppChoice::Static(settings) => {
-                let entries = static_entries(config);
-                let store = match &shared_stores {
-                    Some(stores) => {
-                        let store = Arc::new(stores.open(STATIC_SHARED_NAME));
+                let entries = match shared_stores.as_ref().zip(node.clone()) {
+                    Some((stores, node)) => {
+                        let store = Arc::new(UpgradedStore(stores.open(STATIC_SHARED_NAME)));
                         info!("static entries are in the etcd of the cluster");
-                        Some(StaticStore::shared(store, &entries))
+                        StaticEntries::shared(store, node, unix_time)
                     }
-                    None => static_store(config, settings, &entries)?,
+                    None => stored_static_entries(config, settings)?,
                 };
-                builder.app(Static::new(&entries)).static_entries(&entries, store)
+                entries.reserve_meters(reserved_meters(config));
+                builder.app(Static::new(&entries)).static_entries(&entries)
             }
             AppChoice::Python(file) => add_python(builder, file)?,
         };
@@ -168,13 +169,11 @@ pub(super) fn builder(
     Ok((builder, parts))
 }
 
-/// The static entries, whose meters are none of the app `bandwidth`.
-pub(super) fn static_entries(config: &Config) -> StaticEntries {
-    let entries = StaticEntries::default();
-    if config.apps.iter().any(|app| matches!(app, AppChoice::Bandwidth(..))) {
-        entries.reserve_meters(MAX_RESERVATIONS);
-    }
-    entries
+/// Number of meters, from 1, that belong to the app `bandwidth`: no static entry can be one of
+/// them.
+pub(super) fn reserved_meters(config: &Config) -> u32 {
+    let has_bandwidth = config.apps.iter().any(|app| matches!(app, AppChoice::Bandwidth(..)));
+    if has_bandwidth { MAX_RESERVATIONS } else { 0 }
 }
 
 /// Returns the path of a file in the state directory, or elsewhere, that keeps what must outlast
@@ -192,7 +191,7 @@ fn open_store(path: PathBuf, what: &str) -> Result<Arc<dyn EntryStore>, NotRun> 
     let values = read_orders(&path)?;
     // One of the entries is the number of commits.
     info!("{what}: {} in {}", values.len().saturating_sub(1), path.display());
-    Ok(Arc::new(ThreadedFileStore::create(path, values).map_err(NotRun::Orders)?))
+    Ok(Arc::new(FileStore::create(path, values).map_err(NotRun::Orders)?))
 }
 
 /// Name of the file of static entries in the state directory.
@@ -289,21 +288,19 @@ pub(super) fn read_orders(path: &Path) -> Result<NamedValues, NotRun> {
     file_store::read(path, none).map_err(NotRun::Orders)
 }
 
-/// The file of the static entries, if there is to be one.
-fn static_store(
+/// The static entries of a controller that is alone, with those of an earlier run.
+fn stored_static_entries(
     config: &Config,
     settings: &StaticSettings,
-    entries: &StaticEntries,
-) -> Result<Option<StaticStore>, StaticStoreError> {
+) -> Result<StaticEntries, StaticFileError> {
     let Some(path) = static_store_path(config, settings) else {
         info!(
             "static entries are kept in memory only; the setting `store` of the app names a file"
         );
-        return Ok(None);
+        return Ok(StaticEntries::default());
     };
-    let store = StaticStore::open(path, entries)?;
-    info!("static entries: {}", store.path().unwrap_or(Path::new("")).display());
-    Ok(Some(store))
+    info!("static entries: {}", path.display());
+    open_static_file(path, reserved_meters(config))
 }
 
 /// The settings of the HTTP server, if there is to be one.

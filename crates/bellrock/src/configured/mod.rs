@@ -50,6 +50,7 @@ mod renewed;
 mod service;
 mod shared_config;
 mod switch_tls;
+mod upgraded_store;
 
 use std::io::{self, ErrorKind, IsTerminal, stderr};
 use std::net::SocketAddr;
@@ -75,7 +76,7 @@ pub use reload::difference;
 pub use switch_tls::SwitchTlsError;
 
 use crate::raw::RawOwner;
-use crate::settings::{FileStoreError, StaticStoreError};
+use crate::settings::{FileStoreError, StaticFileError};
 use crate::{Controller, ControllerBuilder, RunError, Signals};
 use reload::Reloader;
 use shared_config::SharedConfigNode;
@@ -103,7 +104,7 @@ pub enum NotRun {
     BlockList(#[from] BlockListFileError),
     /// The file of static entries cannot be used.
     #[error(transparent)]
-    StaticStore(#[from] StaticStoreError),
+    StaticFile(#[from] StaticFileError),
     /// A file of reservations, or of blocked hosts, cannot be used.
     #[error(transparent)]
     Orders(FileStoreError),

@@ -15,11 +15,12 @@ use bellrock_northbound::{LoadedCertificate, TlsError, TlsFileError, tokens};
 use rustix::fs::{Access, access};
 
 use super::builder::{
-    blocks_store_path, circuits_store_path, read_orders, reservations_store_path, static_entries,
+    blocks_store_path, circuits_store_path, read_orders, reservations_store_path, reserved_meters,
     static_store_path, tls_files,
 };
 use super::{cluster_files, switch_tls};
-use crate::settings::{FileStoreError, StaticStore, StaticStoreError};
+use crate::operator::check_static_file;
+use crate::settings::{FileStoreError, StaticFileError};
 use crate::tls::TlsServer;
 
 /// Whether the file of static entries is to be looked at.
@@ -114,11 +115,11 @@ fn static_file(config: &Config) -> Option<WrongFile> {
     })?;
     let path = static_store_path(config, settings)?;
     let setting = "apps.static.store";
-    match StaticStore::check(&path, &static_entries(config)) {
+    match check_static_file(&path, reserved_meters(config)) {
         Ok(()) => {}
         Err(error) => {
             let remedy = match &error {
-                StaticStoreError::File(FileStoreError::Io { error, .. }) => remedy(error),
+                StaticFileError::File(FileStoreError::Io { error, .. }) => remedy(error),
                 _ => "",
             };
             return Some(wrong(setting, &error, remedy));

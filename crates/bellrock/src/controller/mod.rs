@@ -58,7 +58,7 @@ use crate::http_face::serve_http;
 use crate::log::log_to_stderr;
 use crate::once::Once;
 #[cfg(feature = "control")]
-use crate::operator::{ControllerOperator, Handles, ReloadFn, Run, StaticHandle, StaticStore};
+use crate::operator::{ControllerOperator, Handles, ReloadFn, Run};
 #[cfg(feature = "control")]
 use crate::port_watch::watch_ports;
 use crate::run_error::{Result, RunError};
@@ -253,11 +253,11 @@ impl ControllerBuilder {
     }
 
     /// Lets operators set static flows, groups and meters, by this handle of the app `static`
-    /// (feature `control`). With a store they come back after a restart.
+    /// (feature `control`). Those of a file come back after a restart
+    /// ([`open_static_file`](crate::settings::open_static_file)).
     #[cfg(feature = "control")]
-    pub fn static_entries(mut self, entries: &StaticEntries, store: Option<StaticStore>) -> Self {
-        let store = Arc::new(store.unwrap_or_else(|| StaticStore::in_memory(entries)));
-        self.handles.static_entries = Some(StaticHandle { entries: entries.clone(), store });
+    pub fn static_entries(mut self, entries: &StaticEntries) -> Self {
+        self.handles.static_entries = Some(entries.clone());
         self
     }
 

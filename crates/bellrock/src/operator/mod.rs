@@ -21,9 +21,10 @@ mod quarantine;
 mod relays;
 mod static_checks;
 mod static_entries;
+mod static_file;
 mod static_forms;
 mod static_names;
-mod static_store;
+mod static_upgrade;
 mod wait;
 
 use std::collections::BTreeMap;
@@ -39,6 +40,7 @@ use bellrock_api::{
 use bellrock_apps::bandwidth::Reservations;
 use bellrock_apps::provisioning::Circuits;
 use bellrock_apps::quarantine::BlockLists;
+use bellrock_apps::static_entries::StaticEntries;
 use bellrock_engine::{
     AppState, COUNTERS, Monitor, PortPacketIns, SWITCH_COUNTERS, SwitchCounters, TASK_COUNTERS,
     TaskInfo, TaskState as EngineTaskState,
@@ -58,8 +60,11 @@ use bellrock_tables::Budget;
 
 pub(crate) use events::Run;
 use orphans::OrphanApps;
-pub(crate) use static_entries::StaticHandle;
-pub use static_store::{StaticStore, StaticStoreError};
+pub use static_file::{StaticFileError, open_static_file};
+#[cfg(feature = "config")]
+pub(crate) use static_file::{check_static_file, unix_time};
+#[cfg(feature = "config")]
+pub(crate) use static_upgrade::upgraded_entry;
 pub(crate) use wait::wait_until;
 
 /// Time limit for an order that an app carries out. Clients wait a little longer.
@@ -71,7 +76,7 @@ pub(crate) struct Handles {
     pub(crate) block_lists: Option<BlockLists>,
     pub(crate) reservations: Option<Reservations>,
     pub(crate) circuits: Option<Circuits>,
-    pub(crate) static_entries: Option<StaticHandle>,
+    pub(crate) static_entries: Option<StaticEntries>,
     pub(crate) reload: Option<ReloadFn>,
     pub(crate) cluster: Option<Arc<dyn ClusterHandle>>,
     pub(crate) shared_config: Option<Arc<dyn SharedConfigHandle>>,

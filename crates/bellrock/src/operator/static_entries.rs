@@ -1,22 +1,23 @@
 //! Orders to the app `static`, and its entries.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bellrock_api::{Dpid, Names};
-use bellrock_apps::static_entries::{self as app, NotSetReason, StaticEntries, StaticOrder};
+use bellrock_apps::static_entries::{
+    self as app, NotSetReason, StaticChange, StaticEntries, StaticOrder, StaticRefusal,
+};
 use bellrock_query::{
     DEFAULT_OWNER, ErrorKind, ListStatic, MAX_UNCONFIRMED_SHOWN, QueryError, Rows, SetStatic,
     StaticAnswer, StaticEntry, StaticProblem, StaticRow, StaticState, SwitchRef,
 };
 use bellrock_services::desired::{IntentState, MissingReason, UnsettledIntents};
+use bellrock_services::store::NotOrdered;
 use tracing::info;
 
 use super::static_checks::{check_possible, find_absent, not_set, unfit_part};
 use super::static_forms::{self, Shown};
 use super::static_names::Place;
-use super::static_store::{NotOrdered, StaticStore};
 use super::wait::wait_until;
 use super::{ControllerOperator, ORDER_TIMEOUT, name_of};
 
@@ -29,15 +30,11 @@ const INSTALLS: &str = "installs it";
 /// Word that operators of other tools give for all switches.
 const ALL: &str = "all";
 
+/// Time for the store to take an order. A large one has many commits.
+const STORE_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// Time for the app to tell how far the switches are.
 const STATES_TIMEOUT: Duration = Duration::from_secs(4);
-
-/// The entries, and the store that keeps them.
-#[derive(Clone)]
-pub(crate) struct StaticHandle {
-    pub(crate) entries: StaticEntries,
-    pub(crate) store: Arc<StaticStore>,
-}
 
 impl ControllerOperator {
     /// Sets and removes entries, and waits until the switches have confirmed that.
@@ -49,7 +46,7 @@ impl ControllerOperator {
         names: &Names,
         order: &SetStatic,
     ) -> Result<StaticAnswer, QueryError> {
-        let StaticHandle { entries, store } = self.static_handle()?;
+        let entries = self.static_entries()?;
         let network = &self.network;
         let owner = order.owner.as_deref().unwrap_or(DEFAULT_OWNER);
         check_owner(owner)?;
@@ -68,9 +65,11 @@ impl ControllerOperator {
         if let Some(absent) = find_absent(network, &unresolved) {
             return Err(not_set(&absent, &order.entries, &order.remove));
         }
-        let change = store.order(static_order).map_err(|error| match error {
-            NotOrdered::NotSet(error) => not_set(&error, &order.entries, &order.remove),
-            error => not_ordered(store, &error),
+        let change = stored(entries, static_order).map_err(|error| match error {
+            NotOrdered::Refused(StaticRefusal::NotSet(error)) => {
+                not_set(&error, &order.entries, &order.remove)
+            }
+            error => not_ordered(entries, &error),
         })?;
         let (set, removed) = (change.set, change.removed);
         info!("static entries of {owner}: {set} set, {removed} removed");
@@ -92,7 +91,7 @@ impl ControllerOperator {
             unconfirmed: open.len(),
             waiting: open.values().filter(|state| is_waiting(state)).count(),
             problems,
-            saved: store.is_kept(),
+            saved: entries.is_kept(),
             notice: self.notice(),
         })
     }
@@ -106,9 +105,9 @@ impl ControllerOperator {
         names: &Names,
         query: &ListStatic,
     ) -> Result<Rows<StaticRow>, QueryError> {
-        let StaticHandle { entries, .. } = self.static_handle()?;
+        let entries = self.static_entries()?;
         let dpid = query.switch.as_ref().map(|switch| self.dpid(names, switch)).transpose()?;
-        let (mut all, _) = entries.snapshot();
+        let mut all = entries.all();
         all.retain(|entry| {
             dpid.is_none_or(|dpid| dpid == entry.dpid)
                 && query.owner.as_ref().is_none_or(|owner| *owner == entry.owner)
@@ -119,7 +118,7 @@ impl ControllerOperator {
             return Err(QueryError::not_found("name", missing.to_string()));
         }
         let unsettled = self.unsettled(entries)?;
-        let now = self.network.now();
+        let now = entries.now();
         let elsewhere = self.elsewhere(names, INSTALLS);
         Ok(Rows::of(all, query.page).map(|entry| {
             let (state, why) = match unsettled.get(&entry.number) {
@@ -145,7 +144,7 @@ impl ControllerOperator {
         }))
     }
 
-    fn static_handle(&self) -> Result<&StaticHandle, QueryError> {
+    fn static_entries(&self) -> Result<&StaticEntries, QueryError> {
         let handle = self.handles.static_entries.as_ref();
         handle.ok_or_else(|| self.no_handle("static", "static_entries"))
     }
@@ -161,9 +160,8 @@ impl ControllerOperator {
             return Vec::new();
         }
         let elsewhere = self.elsewhere(names, INSTALLS);
-        let (all, _) = entries.snapshot();
         let by_number: BTreeMap<u32, String> =
-            all.into_iter().map(|entry| (entry.number, entry.name)).collect();
+            entries.all().into_iter().map(|entry| (entry.number, entry.name)).collect();
         let problem = |(number, state): (&u32, &IntentState)| {
             let (state, why) = state_of(state, &elsewhere, names);
             StaticProblem { name: by_number.get(number).cloned(), state, why }
@@ -219,7 +217,7 @@ impl ControllerOperator {
             owner: owner.to_owned(),
             dpid,
             wanted,
-            end: ttl.map(|ttl| self.network.now() + ttl),
+            end: ttl.map(|ttl| entries.now() + ttl),
             number: 0,
         })
     }
@@ -281,17 +279,32 @@ fn state_of(
     }
 }
 
-fn not_ordered(store: &StaticStore, error: &NotOrdered) -> QueryError {
+/// Gives an order to the store, and waits until it has it.
+fn stored(
+    entries: &StaticEntries,
+    order: StaticOrder,
+) -> Result<StaticChange, NotOrdered<StaticRefusal>> {
+    let ordered = wait_until(Instant::now() + STORE_TIMEOUT, entries.order(order));
+    ordered.unwrap_or_else(|| Err(NotOrdered::Unknown("it is late".to_owned())))
+}
+
+fn not_ordered(entries: &StaticEntries, error: &NotOrdered<StaticRefusal>) -> QueryError {
+    let is_refusal = |error: &NotOrdered<_>| matches!(error, NotOrdered::Refused(_));
     let kind = match error {
-        NotOrdered::Conflict(_) | NotOrdered::Unreadable(_) => ErrorKind::Refused,
-        NotOrdered::Partly { why, .. } if matches!(**why, NotOrdered::Conflict(_)) => {
-            ErrorKind::Refused
-        }
+        error if is_refusal(error) => ErrorKind::Refused,
+        NotOrdered::Partly { why, .. } if is_refusal(why) => ErrorKind::Refused,
         // etcd does not answer, or other nodes do not stop.
-        _ if store.is_shared() => ErrorKind::Timeout,
+        _ if entries.is_shared() => ErrorKind::Timeout,
         _ => ErrorKind::Internal,
     };
-    QueryError::new(kind, error.to_string())
+    let text = match error {
+        NotOrdered::Unknown(why) => format!(
+            "whether this order was carried out is not known, as the answer of the store was lost: \
+             bellrock static list shows it when the store answers ({why})"
+        ),
+        error => error.to_string(),
+    };
+    QueryError::new(kind, text)
 }
 
 /// The same error, about a field of a part of the request.

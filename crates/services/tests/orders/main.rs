@@ -12,7 +12,7 @@
 //! long as nobody has given it up; all books have what the store has; one controller leads; and
 //! each one takes orders.
 //!
-//! [`terms`] plays apps that run once on the same model.
+//! [`terms`] plays apps that run once on the same model, and [`static_entries`] the app `static`.
 //!
 //! `SEED=7 cargo test -p bellrock-services --test orders` plays one seed, and prints what happens.
 
@@ -22,6 +22,7 @@ mod clock;
 mod model;
 #[path = "../shared/simulation.rs"]
 mod shared;
+mod static_entries;
 mod terms;
 mod world;
 

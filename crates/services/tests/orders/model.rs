@@ -233,6 +233,14 @@ impl Etcd {
         state.refused.insert(order);
     }
 
+    /// Whether the store has all commits: no snapshot was restored that is not mended yet.
+    pub(crate) fn is_whole(&self) -> bool {
+        let state = self.state();
+        let commits = state.store.entries.get(COMMITS);
+        let count = commits.and_then(|(_, value)| Words::parse(value).unwrap().read("count").ok());
+        count.unwrap_or(0_u64) >= state.most_commits
+    }
+
     /// What was wrong first.
     pub(crate) fn violation(&self) -> Option<String> {
         self.state().violation.clone()

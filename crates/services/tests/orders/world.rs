@@ -300,11 +300,11 @@ impl World {
         }
         let is_stored = match answer {
             Ok(()) => true,
-            Err(NotOrdered::Unknown(_)) => {
+            Err(NotOrdered::Unknown(_) | NotOrdered::Partly { .. }) => {
                 self.played.unknown += 1;
                 return;
             }
-            Err(NotOrdered::Refused(_) | NotOrdered::Unavailable(_)) => false,
+            Err(_) => false,
         };
         self.played.confirmed += u64::from(is_stored);
         self.played.refused += u64::from(!is_stored);

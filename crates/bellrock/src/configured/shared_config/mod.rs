@@ -194,6 +194,10 @@ impl SharedConfigNode {
                 );
                 Err(QueryError::new(ErrorKind::Timeout, why))
             }
+            // One entry fits into a commit.
+            Err(error @ NotOrdered::Partly { .. }) => {
+                Err(QueryError::new(ErrorKind::Timeout, error.to_string()))
+            }
         }
     }
 

@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use bellrock_api::AppEvent;
 use futures_lite::StreamExt;
 
-use super::draft::commit_number;
-use super::{BookModel, COMMITS, FOLLOW_AGAIN, FOLLOW_LIMIT, Known, LEADER, NODE, OWN_BYTES, Task};
+use super::{
+    BookModel, COMMITS, FOLLOW_AGAIN, FOLLOW_LIMIT, Known, LEADER, NAMES_SHOWN, NODE, Task,
+};
 use crate::store::words::Words;
 use crate::store::{NotStored, StoreChange, StoreEvent, StoredChange, StoredEntry};
 
@@ -18,9 +20,12 @@ impl<M: BookModel> Task<M> {
             self.events = self.book.0.store.follow();
             return;
         };
+        let is_read = matches!(event, StoreEvent::Read { .. });
         let is_taken = self.book.known().take(event);
         if !is_taken {
             self.read_anew().await;
+        } else if is_read {
+            self.is_mending = false;
         }
         self.book.publish();
     }
@@ -46,32 +51,41 @@ impl<M: BookModel> Task<M> {
             let mut known = self.book.known();
             if stored_count >= known.commits {
                 known.take(StoreEvent::Read { revision, entries });
+                self.is_mending = false;
                 return;
             }
             known.went_back(revision, entries)
         };
-        let limits = self.book.0.store.limits();
-        let most = limits.changes.saturating_sub(1).max(1);
-        let mut rest = &wrong[..];
-        loop {
-            let sizes = rest.iter().scan(0_usize, |sum, change| {
-                *sum = sum.saturating_add(change.bytes());
-                Some(*sum)
-            });
-            let fits = |sum: &usize| *sum <= limits.bytes.saturating_sub(OWN_BYTES);
-            let count = sizes.take(most).take_while(fits).count().max(1).min(rest.len());
-            let mut changes = rest[..count].to_vec();
-            rest = &rest[count..];
-            changes.push({
-                let known = self.book.known();
-                let expected = known.revisions.get(COMMITS).copied().unwrap_or_default();
-                // Until all is back the number stays that of the snapshot. So another controller
-                // that reads the store meanwhile does not take it for whole.
-                let count = if rest.is_empty() { known.commits + 1 } else { stored_count };
-                commit_number(count, expected)
-            });
-            match self.commit(changes).await {
-                Ok(()) if rest.is_empty() => return,
+        // Another controller may put back the same: then it is read several times.
+        if !std::mem::replace(&mut self.is_mending, true) {
+            self.report_old_snapshot(&wrong);
+        }
+        self.put_back(&wrong, stored_count).await;
+    }
+
+    /// Publishes which entries an old snapshot of the store lacks, and which it has too many.
+    fn report_old_snapshot(&self, wrong: &[StoreChange]) {
+        let is_put = |change: &&StoreChange| matches!(change, StoreChange::Put { .. });
+        let (put, removed): (Vec<_>, Vec<_>) = wrong.iter().partition(is_put);
+        let text = format!(
+            "an old snapshot of the store was restored; this controller puts back: {}; removes again: {}",
+            listed(&put),
+            listed(&removed),
+        );
+        self.network.publish(AppEvent::new("store_put_back", &text).alarming());
+    }
+
+    /// Stores the changes that bring an older store to what is known. `stored_count`: the number of
+    /// commits that the store has. What does not succeed is tried again when the store is read
+    /// again.
+    async fn put_back(&mut self, wrong: &[StoreChange], stored_count: u64) {
+        let mut commits = self.book.0.store.limits().commits(wrong.chunks(1));
+        let last = commits.pop().unwrap_or_default();
+        // Until all is back the number stays that of the snapshot. So another controller that reads
+        // the store meanwhile does not take it for whole.
+        let commits = commits.into_iter().map(|part| (part, Some(stored_count)));
+        for (part, count) in commits.chain([(last, None)]) {
+            match self.commit(part, count).await {
                 Ok(()) => {}
                 Err(error) => {
                     // Another controller does the same. What it has stored is read.
@@ -84,6 +98,7 @@ impl<M: BookModel> Task<M> {
                 }
             }
         }
+        self.is_mending = false;
     }
 }
 
@@ -168,7 +183,7 @@ impl<M: BookModel> Known<M> {
                 Some(_) => self.nodes.insert(node.to_owned()),
                 None => self.nodes.remove(node),
             };
-        } else {
+        } else if M::has(name) {
             self.unreadable.remove(name);
             match value.map(|value| M::read(name, value)).transpose() {
                 Ok(value) => self.set_value(name, value.map(Arc::new)),
@@ -217,6 +232,9 @@ impl<M: BookModel> Known<M> {
                 continue;
             }
             self.revisions.insert(name.clone(), revision);
+            if !M::has(&name) {
+                continue;
+            }
             missing.remove(&name);
             let Some(known) = self.values.get(&name) else {
                 changes.push(StoreChange::Remove { name, expected: revision });
@@ -232,6 +250,16 @@ impl<M: BookModel> Known<M> {
             changes.push(StoreChange::Put { name, value, expected: 0 });
         }
         changes
+    }
+}
+
+/// Lists the first names of changed entries, and counts the others.
+fn listed(changes: &[&StoreChange]) -> String {
+    let names: Vec<&str> = changes.iter().take(NAMES_SHOWN).map(|change| change.name()).collect();
+    match changes.len() - names.len() {
+        _ if names.is_empty() => "none".to_owned(),
+        0 => names.join(", "),
+        others => format!("{} and {others} others", names.join(", ")),
     }
 }
 

@@ -13,16 +13,29 @@
 //! has not heard that another one is now, changes nothing: its commit has an old number. A
 //! controller that is alone is always the leader.
 //!
+//! # Large orders
+//! An order that is larger than a commit of the store is checked as a whole, and stored in parts,
+//! in the order of its writes. It says which changes must be in the same part
+//! ([`Draft::together`]). Each part is on condition that nobody has stored anything since the last
+//! one. If somebody has, the order is checked again as a whole, and what it has stored already
+//! stays. It is answered when its last part is stored; if that fails, the answer is how far it came
+//! ([`NotOrdered::Partly`]). Readers see each part when it is stored. If the controller ends
+//! between two parts, the first ones stay, and the same order again stores the rest. A store in a
+//! file or in memory has no such limit: there, every order is stored as a whole or not at all.
+//!
 //! # When the store has gone back
 //! The number of commits only grows. If the store has a smaller one than this controller knows, and
 //! still has after it was read once more, an old snapshot was restored. Then what this controller
-//! has is newer, and is put back, also removals.
+//! has is newer, and is put back, also removals: what was removed stays removed. The event
+//! `store_put_back` names the entries.
 //!
 //! # What it is not
 //! It knows nothing of what values mean: that is a [`BookModel`]. It is not for the hot path.
 
 mod draft;
 mod follow;
+mod order;
+mod task;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fmt;
@@ -32,13 +45,16 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use async_channel::{Receiver, Sender};
-use bellrock_api::runtime::{Promise, promise};
+use bellrock_api::runtime::promise;
 use bellrock_api::{Network, Publisher, Watch};
-use futures_lite::{FutureExt, StreamExt};
+use futures_lite::StreamExt;
 
 pub use draft::Draft;
+pub use order::NotOrdered;
 
-use super::{EntryStore, Life, NotStored, StoreChange, StoreEvent, StoreEvents};
+use super::{EntryStore, Life, NotStored, StoreChange, StoreEvent, StoreEvents, StoreLimits};
+use order::{AnyJob, Order};
+use task::Task;
 
 /// Name of the number of commits, which each commit of a book changes. A store whose revisions may
 /// come again compares its value too.
@@ -65,6 +81,8 @@ const FOLLOW_AGAIN: Duration = Duration::from_secs(1);
 const OWN_BYTES: usize = 512;
 /// Entries of a commit that are kept for the same.
 const OWN_CHANGES: usize = 2;
+/// Number of names in the report of an old snapshot. The others are counted.
+const NAMES_SHOWN: usize = 20;
 
 /// What the values of a book mean, and what is to be known of all of them at once.
 pub trait BookModel: Default + Send + 'static {
@@ -80,8 +98,24 @@ pub trait BookModel: Default + Send + 'static {
     /// Returns the JSON form of a value.
     fn show(value: &Self::Value) -> String;
 
+    /// Whether an entry of this name is of the book. Others stay in the store as they are, for
+    /// example what only an earlier release reads.
+    #[must_use]
+    fn has(name: &str) -> bool {
+        let _ = name;
+        true
+    }
+
     /// Takes in a change that is stored.
     fn change(&mut self, name: &str, before: Option<&Self::Value>, after: Option<&Self::Value>);
+
+    /// Takes in a change of an order that is being checked, so that the next order of the same
+    /// commit is checked against it. Before anything is stored, all these changes are taken back:
+    /// the last one first, with `before` and `after` exchanged. A model whose orders look at
+    /// [`Draft::changes`] needs none of this.
+    fn draft(&mut self, name: &str, before: Option<&Self::Value>, after: Option<&Self::Value>) {
+        let _ = (name, before, after);
+    }
 }
 
 /// The entries of a store. All clones are the same.
@@ -144,63 +178,6 @@ impl<M: BookModel> Default for Known<M> {
             is_read: false,
             trouble: None,
         }
-    }
-}
-
-/// Why an order was not carried out.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotOrdered<E> {
-    /// The order itself refuses.
-    #[error("{0}")]
-    Refused(E),
-    /// The store cannot be used. Nothing has changed.
-    #[error("nothing has changed: {0}")]
-    Unavailable(String),
-    /// The answer was lost: it was carried out, or not.
-    #[error("whether this was carried out is not known, as the answer of the store was lost: {0}")]
-    Unknown(String),
-}
-
-type AnyJob<M> = Box<dyn Job<M>>;
-
-/// An order that waits.
-trait Job<M: BookModel>: Send {
-    /// Changes the draft. Returns whether it did not refuse.
-    fn plan(&mut self, draft: &mut Draft<'_, M>) -> bool;
-
-    /// Answers.
-    fn finish(self: Box<Self>, stored: Result<(), NotStored>);
-}
-
-struct Order<F, R, E> {
-    plan: F,
-    planned: Option<Result<R, E>>,
-    answer: Promise<Result<R, NotOrdered<E>>>,
-}
-
-impl<M, F, R, E> Job<M> for Order<F, R, E>
-where
-    M: BookModel,
-    F: FnMut(&mut Draft<'_, M>) -> Result<R, E> + Send,
-    R: Send + 'static,
-    E: Send + 'static,
-{
-    fn plan(&mut self, draft: &mut Draft<'_, M>) -> bool {
-        let planned = (self.plan)(draft);
-        let is_accepted = planned.is_ok();
-        self.planned = Some(planned);
-        is_accepted
-    }
-
-    fn finish(self: Box<Self>, stored: Result<(), NotStored>) {
-        let result = match (self.planned, stored) {
-            (Some(Ok(value)), Ok(())) => Ok(value),
-            (_, Err(NotStored::Unknown(why))) => Err(NotOrdered::Unknown(why)),
-            (_, Err(error)) => Err(NotOrdered::Unavailable(error.to_string())),
-            (Some(Err(error)), Ok(())) => Err(NotOrdered::Refused(error)),
-            (None, Ok(())) => Err(NotOrdered::Unavailable("the order was not checked".into())),
-        };
-        self.answer.resolve(result);
     }
 }
 
@@ -346,8 +323,8 @@ impl<M: BookModel> EntryBook<M> {
         E: Send + 'static,
     {
         let (answer, answered) = promise();
-        let order = Order { plan, planned: None, answer };
-        if self.0.jobs.0.try_send(Box::new(order)).is_err() {
+        let order = Box::new(Order::new(plan, answer));
+        if self.0.jobs.0.try_send(order).is_err() {
             let why = format!("{MAX_WAITING} orders wait for the store already: try again");
             return Err(NotOrdered::Unavailable(why));
         }
@@ -363,6 +340,7 @@ impl<M: BookModel> EntryBook<M> {
             book: self,
             network,
             left: VecDeque::new(),
+            is_mending: false,
         };
         if let Some(node) = &task.book.0.node {
             let book = &task.book.0;
@@ -415,176 +393,6 @@ impl<M: BookModel> Known<M> {
     fn due_leader(&self) -> Option<&String> {
         let is_led = self.leader.as_ref().is_some_and(|leader| self.nodes.contains(leader));
         self.nodes.first().filter(|_| !is_led && self.is_read)
-    }
-}
-
-/// The task of a book.
-struct Task<M: BookModel> {
-    book: EntryBook<M>,
-    network: Network,
-    events: StoreEvents,
-    /// Orders that did not fit into the last commit.
-    left: VecDeque<AnyJob<M>>,
-}
-
-enum Next<M> {
-    Event(Option<StoreEvent>),
-    Job(AnyJob<M>),
-}
-
-impl<M: BookModel> Task<M> {
-    /// Takes an event, or carries out orders.
-    async fn next(&mut self) {
-        let next = match self.left.pop_front() {
-            Some(job) => Next::Job(job),
-            None => {
-                let (jobs, events) = (&self.book.0.jobs.1, &mut self.events);
-                let event = async { Next::Event(events.next().await) };
-                // The book has the sender too, so the channel does not end.
-                let job = async {
-                    match jobs.recv().await {
-                        Ok(job) => Next::Job(job),
-                        Err(_) => std::future::pending().await,
-                    }
-                };
-                event.or(job).await
-            }
-        };
-        match next {
-            Next::Event(event) => self.take(event).await,
-            Next::Job(job) => self.carry_out(job).await,
-        }
-    }
-
-    /// Carries out this order, and those that wait, as far as they fit into one commit.
-    async fn carry_out(&mut self, first: AnyJob<M>) {
-        let limits = self.book.0.store.limits();
-        let most = limits.changes.saturating_sub(OWN_CHANGES).min(MAX_BATCH);
-        let bytes = limits.bytes.saturating_sub(OWN_BYTES);
-        let mut batch = vec![first];
-        let mut not_yet = VecDeque::new();
-        for _ in 0..MAX_ATTEMPTS {
-            let planned = self.plan(&mut batch, &mut not_yet, (most, bytes));
-            let changes = match planned {
-                Ok(changes) => changes,
-                Err(error) => return self.finish(batch, not_yet, &Err(error)),
-            };
-            if changes.is_empty() {
-                return self.finish(batch, not_yet, &Ok(()));
-            }
-            match self.commit(changes.clone()).await {
-                Ok(()) => return self.finish(batch, not_yet, &Ok(())),
-                Err(NotStored::Conflict { name }) => {
-                    let expected = changes.iter().find(|change| change.name() == name);
-                    let expected = expected.map_or(0, StoreChange::expected);
-                    if let Err(error) = self.wait_for_change(&name, expected).await {
-                        return self.finish(batch, not_yet, &Err(error));
-                    }
-                }
-                Err(error) => return self.finish(batch, not_yet, &Err(error)),
-            }
-        }
-        let why = "other controllers of the cluster order all the time: try again";
-        self.finish(batch, not_yet, &Err(NotStored::Unavailable(why.into())));
-    }
-
-    /// Plans the orders of a batch, and adds those that wait. What does not fit waits for the next.
-    fn plan(
-        &self,
-        batch: &mut Vec<AnyJob<M>>,
-        not_yet: &mut VecDeque<AnyJob<M>>,
-        (most, bytes): (usize, usize),
-    ) -> Result<Vec<StoreChange>, NotStored> {
-        let known = self.book.known();
-        if let Some(why) = known.unusable() {
-            return Err(NotStored::Unavailable(why));
-        }
-        let mut draft = Draft::new(&known, self.book.0.node.as_deref());
-        let mut index = 0;
-        while let Some(mut job) = match batch.len() > index {
-            true => Some(batch.remove(index)),
-            false if batch.len() >= MAX_BATCH => None,
-            false => not_yet.pop_front().or_else(|| self.book.0.jobs.1.try_recv().ok()),
-        } {
-            let mark = draft.mark();
-            if !job.plan(&mut draft) {
-                draft.undo_to(mark);
-            } else if draft.size().0 > most || draft.size().1 > bytes {
-                if index == 0 {
-                    // Alone it is too large too. The store says so.
-                    batch.insert(0, job);
-                    not_yet.extend(batch.drain(1..));
-                    return Ok(draft.into_changes());
-                }
-                draft.undo_to(mark);
-                not_yet.push_front(job);
-                let rest: Vec<_> = batch.drain(index..).collect();
-                rest.into_iter().rev().for_each(|job| not_yet.push_front(job));
-                break;
-            }
-            batch.insert(index, job);
-            index += 1;
-        }
-        Ok(draft.into_changes())
-    }
-
-    fn finish(
-        &mut self,
-        batch: Vec<AnyJob<M>>,
-        not_yet: VecDeque<AnyJob<M>>,
-        stored: &Result<(), NotStored>,
-    ) {
-        batch.into_iter().for_each(|job| job.finish(stored.clone()));
-        self.left.extend(not_yet);
-    }
-
-    /// Stores changes in one commit, and takes them in.
-    async fn commit(&mut self, changes: Vec<StoreChange>) -> Result<(), NotStored> {
-        let committed = self.book.0.store.commit(changes.clone());
-        let late = || NotStored::Unknown("the store does not answer".into());
-        let committed = self.network.timeout(COMMIT_LIMIT, committed).await;
-        let revision = committed.unwrap_or_else(|| Err(late()))?;
-        self.book.known().committed(changes, revision);
-        self.book.publish();
-        Ok(())
-    }
-
-    /// Waits until this controller knows of another revision of an entry than the expected one.
-    async fn wait_for_change(&mut self, name: &str, expected: u64) -> Result<(), NotStored> {
-        let network = self.network.clone();
-        let is_same =
-            |known: &Known<M>| known.revisions.get(name).copied().unwrap_or_default() == expected;
-        let wait = async {
-            while is_same(&self.book.known()) {
-                let event = self.events.next().await;
-                self.take(event).await;
-            }
-        };
-        if network.timeout(FOLLOW_LIMIT, wait).await.is_some() {
-            return Ok(());
-        }
-        let why = self.book.known().trouble.clone().unwrap_or_else(|| "it is late".into());
-        let why = format!("this node does not see what other nodes have stored: {why}");
-        Err(NotStored::Unavailable(why))
-    }
-
-    /// Makes this controller the leader, if the leader has ended and this one is next.
-    async fn lead_if_due(&mut self) {
-        let Some(node) = self.book.0.node.clone() else { return };
-        if self.book.known().due_leader() != Some(&node) {
-            return;
-        }
-        let (answer, answered) = promise();
-        let plan = move |draft: &mut Draft<'_, M>| {
-            draft.lead();
-            Ok::<_, ()>(())
-        };
-        self.carry_out(Box::new(Order { plan, planned: None, answer })).await;
-        match answered.await {
-            Some(Ok(())) => {}
-            // It is tried again after the next event.
-            _ => self.network.sleep(FOLLOW_AGAIN).await,
-        }
     }
 }
 

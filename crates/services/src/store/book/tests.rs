@@ -365,6 +365,55 @@ fn nodes_bring_a_store_restored_from_an_old_snapshot_up_to_date() {
     assert!(b.answer(order).is_ok(), "orders go on");
 }
 
+/// Writes entries of these amounts.
+fn put_all(
+    controller: &Controller,
+    amounts: Vec<(String, u64)>,
+) -> Future<Result<usize, NotOrdered<()>>> {
+    let book = controller.book.clone();
+    Box::pin(async move {
+        book.order(move |draft: &mut Draft<'_, Sum>| {
+            let stored = amounts.iter().filter(|(name, _)| draft.has_stored(name)).count();
+            amounts.iter().for_each(|(name, amount)| draft.put(name, *amount));
+            Ok(stored)
+        })
+        .await
+    })
+}
+
+#[test]
+fn an_order_that_is_larger_than_a_commit_is_stored_in_parts_in_the_order_of_its_writes() {
+    let store = Arc::new(RestoredStore::default());
+    let shared = |node: &str| {
+        Controller::new(EntryBook::shared(Arc::<RestoredStore>::clone(&store), node.into()))
+    };
+    let (mut a, mut b) = (shared("a"), shared("b"));
+    let amounts = |prefix: &str| -> Vec<(String, u64)> {
+        (1..=8).rev().map(|amount| (format!("{prefix}{amount}"), amount)).collect()
+    };
+    let order = put_all(&a, amounts("a"));
+    assert_eq!(a.answer(order), Ok(0));
+    (0..20).for_each(|_| b.step());
+    assert_eq!((a.book.values().len(), b.book.values()), (8, a.book.values()));
+    let count = |store: &RestoredStore| {
+        store.entries().into_iter().find(|(name, _)| name == COMMITS).unwrap().1
+    };
+    assert_eq!(count(&store), "\"count=3\"", "3 changes and the number are in a commit");
+
+    // An entry that no commit can have ends the order. The first part stays.
+    let mut large = amounts("b");
+    large[6].0 = "x".repeat(5000);
+    let order = put_all(&b, large);
+    match b.answer(order) {
+        Err(NotOrdered::Partly { stored: 6, of: 8, why }) => {
+            assert!(matches!(*why, NotOrdered::Unavailable(_)), "{why:?}");
+        }
+        other => panic!("{other:?}"),
+    }
+    let names: Vec<String> = b.book.values().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names[8..], ["b3", "b4", "b5", "b6", "b7", "b8"]);
+}
+
 #[test]
 fn an_entry_of_a_newer_release_refuses_orders_and_stays() {
     let store =

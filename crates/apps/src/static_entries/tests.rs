@@ -1,8 +1,9 @@
-//! Orders to the book of static entries: what they change, what they are refused for, and ends.
+//! Orders of static entries: what they change, what they are refused for, and ends.
 
 use bellrock_api::openflow::{Action, GroupType};
-use bellrock_api::{BucketEntry, Flow, GroupEntry, Match, MeterEntry, Port};
+use bellrock_api::{BucketEntry, Dpid, Flow, GroupEntry, Match, MeterEntry, Port};
 
+use super::check::Plan;
 use super::*;
 
 fn flow(name: &str, dpid: u64, port: u32) -> StaticEntry {
@@ -17,25 +18,45 @@ fn flow(name: &str, dpid: u64, port: u32) -> StaticEntry {
     }
 }
 
-fn set(book: &mut Book, entries: &[StaticEntry]) -> Result<StaticChange, String> {
+/// Carries out an order as a book does that stores it at once.
+fn carry_out(
+    index: &mut EntryIndex,
+    order: StaticOrder,
+    now: Duration,
+) -> Result<StaticChange, NotSet> {
+    index.expire(now);
+    let Plan { set, remove, change } = index.plan(&order)?;
+    set.iter().for_each(|entry| index.store(&entry.name, Some(entry)));
+    remove.iter().for_each(|name| index.store(name, None));
+    Ok(change)
+}
+
+/// Takes out what has ended. Returns the numbers.
+fn expire(index: &mut EntryIndex, now: Duration) -> BTreeSet<u32> {
+    index.take_changed();
+    index.expire(now);
+    index.take_changed()
+}
+
+fn set(index: &mut EntryIndex, entries: &[StaticEntry]) -> Result<StaticChange, String> {
     let owner = entries[0].owner.clone();
     let order = StaticOrder { owner, set: entries.to_vec(), ..StaticOrder::default() };
-    book.change(order, Duration::ZERO).map_err(|error| error.to_string())
+    carry_out(index, order, Duration::ZERO).map_err(|error| error.to_string())
 }
 
-fn remove(book: &mut Book, owner: &str, names: &[&str]) -> Result<StaticChange, String> {
+fn remove(index: &mut EntryIndex, owner: &str, names: &[&str]) -> Result<StaticChange, String> {
     let remove = names.iter().map(|name| (*name).to_owned()).collect();
     let order = StaticOrder { owner: owner.to_owned(), remove, ..StaticOrder::default() };
-    book.change(order, Duration::ZERO).map_err(|error| error.to_string())
+    carry_out(index, order, Duration::ZERO).map_err(|error| error.to_string())
 }
 
-fn names(book: &Book) -> Vec<(&str, u32)> {
-    book.entries().map(|entry| (&*entry.name, entry.number)).collect()
+fn names(index: &EntryIndex) -> Vec<(&str, u32)> {
+    index.entries().map(|entry| (&*entry.name, entry.number)).collect()
 }
 
 #[test]
 fn a_name_keeps_its_number() {
-    let mut book = Book::default();
+    let mut book = EntryIndex::default();
     let change = set(&mut book, &[flow("a", 1, 1), flow("b", 1, 2)]).unwrap();
     assert_eq!((change.set, change.numbers.len()), (2, 2));
     // One is as before, one moves, and one is new.
@@ -50,43 +71,66 @@ fn a_name_keeps_its_number() {
         remove: vec!["c".to_owned()],
         replace: true,
     };
-    let change = book.change(order, Duration::ZERO).unwrap();
+    let change = carry_out(&mut book, order, Duration::ZERO).unwrap();
     assert_eq!((change.set, change.removed, change.numbers.len()), (1, 3, 4));
     assert_eq!(names(&book), [("d", 4)]);
 }
 
 #[test]
-fn a_change_is_taken_back_except_for_what_came_later() {
-    let mut book = Book::default();
-    set(&mut book, &[flow("kept", 1, 1), flow("moved", 1, 2), flow("removed", 1, 3)]).unwrap();
-    let before: Vec<_> = book.entries().cloned().collect();
-    let order = || StaticOrder {
+fn changes_that_are_taken_back_leave_all_as_it_was() {
+    let mut book = EntryIndex::default();
+    let until = |end, entry| StaticEntry { end: Some(Duration::from_secs(end)), ..entry };
+    let all = [
+        flow("kept", 1, 1),
+        flow("moved", 1, 2),
+        flow("removed", 1, 3),
+        group("servers", 7, None),
+        user("web", "group:7"),
+        until(5, flow("over", 1, 6)),
+    ];
+    set(&mut book, &all).unwrap();
+    book.expire(Duration::from_secs(5));
+    book.take_changed();
+    let parts = |book: &EntryIndex| {
+        let places = book.places.clone();
+        (book.by_number.clone(), book.numbers.clone(), places, book.ended.clone())
+    };
+    let before = parts(&book);
+    let order = StaticOrder {
         owner: "alice".to_owned(),
-        // "new" takes the place of "removed".
-        set: vec![flow("kept", 1, 1), flow("moved", 2, 2), flow("new", 1, 3)],
-        remove: vec!["removed".to_owned()],
+        // "new" takes the place of "removed", and two exchange theirs.
+        set: vec![
+            flow("kept", 1, 2),
+            flow("moved", 1, 1),
+            flow("new", 1, 3),
+            flow("over", 1, 7),
+            group("more", 8, None),
+        ],
+        remove: ["removed", "web", "servers"].map(str::to_owned).to_vec(),
         replace: false,
     };
-    let change = book.change(order(), Duration::ZERO).unwrap();
-    let numbers = book.undo(&change);
-    assert_eq!(book.entries().cloned().collect::<Vec<_>>(), before);
-    assert_eq!(numbers, BTreeSet::from([1, 2, 3, 4]));
-
-    let change = book.change(order(), Duration::ZERO).unwrap();
-    set(&mut book, &[flow("moved", 7, 2)]).unwrap();
-    book.undo(&change);
-    let places: Vec<_> = book.entries().map(|entry| (&*entry.name, entry.dpid.0)).collect();
-    assert_eq!(places, [("kept", 1), ("moved", 7), ("removed", 1)]);
-    // The book is as whole as before.
-    assert_eq!(book.places.len(), 3);
-    assert_eq!(book.numbers.len(), 3);
-    assert_eq!(book.revisions.len(), 3);
+    let Plan { set, remove, .. } = book.plan(&order).unwrap();
+    let changes = set.into_iter().map(|entry| (entry.name.clone(), Some(entry)));
+    let changes: Vec<_> = changes.chain(remove.into_iter().map(|name| (name, None))).collect();
+    let mut undo = Vec::new();
+    for (name, after) in &changes {
+        let before = book.entry(name).or_else(|| book.ended.get(name)).cloned();
+        undo.push((name, before));
+        book.set(name, after.as_ref());
+    }
+    assert_eq!(book.entries().count(), 5);
+    undo.iter().rev().for_each(|(name, before)| book.set(name, before.as_ref()));
+    assert_eq!(parts(&book), before);
+    assert!(book.take_changed().is_empty(), "no switch hears of it");
+    assert!(!book.references.was_static(Dpid(1), Reference::Group(8)), "it was never stored");
+    let web = book.references.users(Dpid(1), Reference::Group(7)).count();
+    assert_eq!(web, 1, "the group is in use again");
 }
 
 #[test]
 fn a_wrong_order_changes_nothing_and_says_why() {
-    let mut book = Book::default();
-    book.reserve_meters(100);
+    let mut book = EntryIndex::default();
+    book.last_reserved_meter = 100;
     set(&mut book, &[flow("a", 1, 1)]).unwrap();
     let meter =
         |id| StaticEntry { wanted: MeterEntry::drop_above_kbps(id, 5).into(), ..flow("m", 1, 1) };
@@ -115,7 +159,7 @@ fn a_wrong_order_changes_nothing_and_says_why() {
 
 #[test]
 fn entries_are_bounded() {
-    let mut book = Book::default();
+    let mut book = EntryIndex::default();
     let all: Vec<_> =
         (0..=MAX_STATIC_ENTRIES as u32).map(|n| flow(&format!("f{n}"), 1, n)).collect();
     assert!(set(&mut book, &all).unwrap_err().contains("100000 entries is the maximum"));
@@ -126,13 +170,13 @@ fn entries_are_bounded() {
 
 #[test]
 fn an_ended_entry_does_not_block_a_new_one() {
-    let mut book = Book::default();
+    let mut book = EntryIndex::default();
     let until = |end| Some(Duration::from_secs(end));
     let short = StaticEntry { end: until(5), ..flow("a", 1, 1) };
     let long = StaticEntry { end: until(7), ..flow("b", 1, 2) };
     set(&mut book, &[short.clone(), long]).unwrap();
     assert_eq!(book.next_end(), until(5));
-    assert_eq!(book.expire(Duration::from_secs(4)), []);
+    assert_eq!(expire(&mut book, Duration::from_secs(4)), BTreeSet::new());
     // The end of an entry moves.
     set(&mut book, &[StaticEntry { end: until(6), ..short }]).unwrap();
     assert_eq!(book.next_end(), until(6));
@@ -141,8 +185,9 @@ fn an_ended_entry_does_not_block_a_new_one() {
         set: vec![StaticEntry { owner: "bob".to_owned(), ..flow("c", 1, 1) }],
         ..StaticOrder::default()
     };
-    let change = book.change(order, Duration::from_secs(6)).unwrap();
-    assert_eq!(change.numbers, BTreeSet::from([1, 3]), "the switch loses the old one");
+    book.take_changed();
+    carry_out(&mut book, order, Duration::from_secs(6)).unwrap();
+    assert_eq!(book.take_changed(), BTreeSet::from([1, 3]), "the switch loses the old one");
     assert_eq!(names(&book), [("b", 2), ("c", 3)]);
 }
 
@@ -163,7 +208,7 @@ fn user(name: &str, text: &str) -> StaticEntry {
 
 #[test]
 fn a_group_or_meter_that_an_entry_uses_stays() {
-    let mut book = Book::default();
+    let mut book = EntryIndex::default();
     let web = user("web", "meter:5,write_actions(group:7)");
     let all = [group("servers", 7, Some(8)), group("backup", 8, None), meter("limit", 5), web];
     set(&mut book, &all).unwrap();
@@ -184,7 +229,7 @@ fn a_group_or_meter_that_an_entry_uses_stays() {
     ] {
         let order =
             StaticOrder { owner: "alice".to_owned(), set: vec![changed], ..StaticOrder::default() };
-        let error = book.change(order, Duration::ZERO).unwrap_err();
+        let error = carry_out(&mut book, order, Duration::ZERO).unwrap_err();
         assert_eq!(error.entry, Some(0));
         assert!(matches!(error.why, NotSetReason::InUse { .. }), "{error}");
     }
@@ -195,7 +240,9 @@ fn a_group_or_meter_that_an_entry_uses_stays() {
         replace: true,
         ..StaticOrder::default()
     };
-    assert!(book.change(order, Duration::ZERO).unwrap_err().to_string().contains("entry web"));
+    assert!(
+        carry_out(&mut book, order, Duration::ZERO).unwrap_err().to_string().contains("entry web")
+    );
     // An order that removes a group which it uses.
     let order = StaticOrder {
         owner: "alice".to_owned(),
@@ -203,7 +250,12 @@ fn a_group_or_meter_that_an_entry_uses_stays() {
         remove: vec!["web".to_owned(), "servers".to_owned(), "backup".to_owned()],
         ..StaticOrder::default()
     };
-    assert!(book.change(order, Duration::ZERO).unwrap_err().to_string().contains("entry other"));
+    assert!(
+        carry_out(&mut book, order, Duration::ZERO)
+            .unwrap_err()
+            .to_string()
+            .contains("entry other")
+    );
     assert_eq!(book.entries().cloned().collect::<Vec<_>>(), before, "nothing has changed");
     // Other buckets are no other group, and another entry may take the group over.
     set(&mut book, &[group("servers", 7, None)]).unwrap();
@@ -213,7 +265,7 @@ fn a_group_or_meter_that_an_entry_uses_stays() {
         remove: vec!["servers".to_owned()],
         ..StaticOrder::default()
     };
-    book.change(order, Duration::ZERO).unwrap();
+    carry_out(&mut book, order, Duration::ZERO).unwrap();
     assert_eq!(remove(&mut book, "alice", &["web", "again", "limit"]).unwrap().removed, 3);
     assert_eq!(remove(&mut book, "alice", &["backup"]).unwrap().removed, 1);
     assert!(book.references.users(Dpid(1), Reference::Group(8)).next().is_none());
@@ -221,8 +273,8 @@ fn a_group_or_meter_that_an_entry_uses_stays() {
 
 #[test]
 fn a_removed_group_cannot_be_used() {
-    let mut book = Book::default();
-    let unresolved = |book: &Book, entry: StaticEntry| {
+    let mut book = EntryIndex::default();
+    let unresolved = |book: &EntryIndex, entry: StaticEntry| {
         let order = StaticOrder { set: vec![entry], ..StaticOrder::default() };
         let used: Vec<_> = book.unresolved(&order).iter().map(|it| it.used).collect();
         used
@@ -244,7 +296,7 @@ fn a_removed_group_cannot_be_used() {
 
 #[test]
 fn a_group_that_has_ended_stays_until_nothing_uses_it() {
-    let mut book = Book::default();
+    let mut book = EntryIndex::default();
     let until = |end, entry| StaticEntry { end: Some(Duration::from_secs(end)), ..entry };
     let at = Duration::from_secs;
     let all = [
@@ -253,25 +305,24 @@ fn a_group_that_has_ended_stays_until_nothing_uses_it() {
         until(9, user("web", "group:7")),
     ];
     set(&mut book, &all).unwrap();
-    assert_eq!(book.expire(at(6)), []);
+    assert_eq!(expire(&mut book, at(6)), BTreeSet::new());
     assert_eq!(book.next_end(), Some(at(9)));
-    assert_eq!(book.expire(at(9)).len(), 3);
+    assert_eq!(expire(&mut book, at(9)).len(), 3);
     assert_eq!((names(&book), book.next_end()), (vec![], None));
     // It goes behind its last user.
     set(&mut book, &[until(5, group("servers", 7, None)), user("web", "group:7")]).unwrap();
-    assert_eq!((book.expire(at(6)), book.next_end()), (vec![], None));
+    assert_eq!((expire(&mut book, at(6)), book.next_end()), (BTreeSet::new(), None));
     let order = StaticOrder {
         owner: "alice".to_owned(),
         remove: vec!["web".to_owned()],
         ..StaticOrder::default()
     };
-    assert_eq!(book.change(order, at(7)).unwrap().removed, 1);
-    assert_eq!(book.next_end(), Some(Duration::ZERO), "at once");
-    assert_eq!((book.expire(at(7)).len(), names(&book)), (1, vec![]));
+    assert_eq!(carry_out(&mut book, order, at(7)).unwrap().removed, 1);
+    assert_eq!((names(&book), book.next_end()), (vec![], None), "at once");
     // Given a new end in time, it stays.
     set(&mut book, &[until(5, group("servers", 7, None)), user("web", "group:7")]).unwrap();
     book.expire(at(6));
     set(&mut book, &[until(20, group("servers", 7, None))]).unwrap();
     remove(&mut book, "alice", &["web"]).unwrap();
-    assert_eq!((book.expire(at(8)), book.next_end()), (vec![], Some(at(20))));
+    assert_eq!((expire(&mut book, at(8)), book.next_end()), (BTreeSet::new(), Some(at(20))));
 }
