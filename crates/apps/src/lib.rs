@@ -4,6 +4,7 @@
 //! the same in the controller, in the emulator and in a test. Start with the shortest, [`Hub`].
 
 pub mod bandwidth;
+mod boxed;
 pub mod global_learning;
 pub mod hub;
 pub mod learning;

@@ -93,18 +93,18 @@ pub(super) fn builder(
             builder = builder.app_tables(choice.name(), &tables);
         }
         builder = match choice {
-            AppChoice::Hub => builder.app(Hub),
-            AppChoice::Learning(settings) => builder.app(Learning::new(*settings, &tables)),
+            AppChoice::Hub => builder.boxed_app(Hub.boxed()),
+            AppChoice::Learning(settings) => {
+                builder.boxed_app(Learning::new(*settings, &tables).boxed())
+            }
             AppChoice::GlobalLearning(settings) => match shared {
-                SharedTableKind::LockFree => {
-                    builder.app(GlobalLearning::<SharedTable>::new(*settings, &tables))
-                }
+                SharedTableKind::LockFree => builder
+                    .boxed_app(GlobalLearning::<SharedTable>::new(*settings, &tables).boxed()),
                 SharedTableKind::Mutex => {
-                    builder.app(GlobalLearning::<InMutex>::new(*settings, &tables))
+                    builder.boxed_app(GlobalLearning::<InMutex>::new(*settings, &tables).boxed())
                 }
-                SharedTableKind::Stm => {
-                    builder.app(GlobalLearning::<InTransactions>::new(*settings, &tables))
-                }
+                SharedTableKind::Stm => builder
+                    .boxed_app(GlobalLearning::<InTransactions>::new(*settings, &tables).boxed()),
             },
             AppChoice::Bandwidth(settings, place) => {
                 let settings = settings.clone();
@@ -117,7 +117,7 @@ pub(super) fn builder(
                     None => stored_reservations(config, settings, place)?,
                 };
                 parts.reservations = Some(reservations.clone());
-                builder.app(Bandwidth::new(&reservations)).reservations(&reservations)
+                builder.boxed_app(Bandwidth::new(&reservations).boxed()).reservations(&reservations)
             }
             AppChoice::Provisioning(settings, place) => {
                 let settings = settings.clone();
@@ -132,7 +132,7 @@ pub(super) fn builder(
                     None => stored_circuits(config, settings, place)?,
                 };
                 parts.circuits = Some(circuits.clone());
-                builder.app(Provisioning::new(&circuits)).circuits(&circuits)
+                builder.boxed_app(Provisioning::new(&circuits).boxed()).circuits(&circuits)
             }
             AppChoice::Quarantine(settings) => {
                 let lists = match shared_stores.as_ref().zip(node.clone()) {
@@ -145,9 +145,9 @@ pub(super) fn builder(
                     parts.block_list = Some(BlockListFile::watch(file, lists.clone())?);
                 }
                 parts.block_lists = Some(lists.clone());
-                builder.app(Quarantine::new(&lists)).block_lists(&lists)
+                builder.boxed_app(Quarantine::new(&lists).boxed()).block_lists(&lists)
             }
-            AppChoice::Routing(settings) => builder.app(Routing::new(*settings)),
+            AppChoice::Routing(settings) => builder.boxed_app(Routing::new(*settings).boxed()),
             AppChoice::Static(settings) => {
                 let entries = match shared_stores.as_ref().zip(node.clone()) {
                     Some((stores, node)) => {
@@ -158,7 +158,7 @@ pub(super) fn builder(
                     None => stored_static_entries(config, settings)?,
                 };
                 entries.reserve_meters(reserved_meters(config));
-                builder.app(Static::new(&entries)).static_entries(&entries)
+                builder.boxed_app(Static::new(&entries).boxed()).static_entries(&entries)
             }
             AppChoice::Python(file) => add_python(builder, file)?,
         };

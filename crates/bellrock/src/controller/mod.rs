@@ -134,8 +134,13 @@ impl ControllerBuilder {
     /// and its flows have lower priorities. If an app could do nothing in this order,
     /// [`run`](Self::run) and [`start`](Self::start) return an error. `run` logs doubtful orders.
     /// See [`App::forwards`].
-    pub fn app<A: App>(mut self, app: A) -> Self {
-        self.apps.push(Box::new(app));
+    pub fn app<A: App>(self, app: A) -> Self {
+        self.boxed_app(Box::new(app))
+    }
+
+    /// Adds an app whose type is chosen while the program runs, as [`app`](Self::app) does.
+    pub fn boxed_app(mut self, app: Box<dyn DynApp>) -> Self {
+        self.apps.push(app);
         self
     }
 

@@ -87,9 +87,10 @@ pub(super) fn run(args: &DemoArgs) -> Result<(), Failure> {
 fn controller(app: DemoApp, http: Option<SocketAddr>) -> Result<Controller, Failure> {
     let builder = Controller::builder().listen((Ipv4Addr::LOCALHOST, 0)).pin(Pinning::None);
     let builder = match app {
-        DemoApp::Routing => builder.app(Routing::new(RoutingSettings::default())),
+        DemoApp::Routing => builder.boxed_app(Routing::new(RoutingSettings::default()).boxed()),
         DemoApp::Learning => {
-            builder.app(Learning::new(LearningSettings::default(), &Budget::new(TABLE_BYTES)))
+            let tables = Budget::new(TABLE_BYTES);
+            builder.boxed_app(Learning::new(LearningSettings::default(), &tables).boxed())
         }
     };
     let builder = match http {
