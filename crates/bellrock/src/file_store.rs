@@ -195,7 +195,7 @@ fn text(entries: &mut dyn Iterator<Item = (&str, &str)>) -> serde_json::Result<S
 }
 
 #[cfg(test)]
-#[path = "../../services/tests/services/shared/store_suite.rs"]
+#[path = "../../model/services/tests/services/shared/store_suite.rs"]
 mod suite;
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! House rules that the compiler does not check: the dependencies of each crate, where `unsafe` may
-//! be, licences, the form of modules, the length of files, and names of tests. docs/adr/0002 gives
-//! the reasons.
+//! House rules that the compiler does not check: the wing and the dependencies of each crate, where
+//! `unsafe` may be, licences, the form of modules, the length of files, and names of tests.
+//! docs/adr/0002 gives the reasons.
 //!
 //! The tests read the manifests, `cargo metadata` and `cargo tree` (both offline), and the sources.
 //! A new crate needs a row here.
@@ -42,6 +42,15 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("northbound", &["openflow", "pace", "api", "query", "tls"]),
     ("cluster", &["openflow", "api", "pace", "tables", "services", "tls"]),
 ];
+/// The folder of `crates/` that each crate is in. All others are in `crates/` itself.
+const WINGS: &[(&str, &[&str])] = &[
+    ("protocol", &["openflow", "session"]),
+    ("runtime", &["engine", "pace", "tables", "tls", "worker"]),
+    ("model", &["api", "apps", "detached", "services"]),
+    ("operate", &["config", "control", "northbound", "query"]),
+    ("lab", &["bench", "emulator"]),
+];
+
 const FACE: &str = "bellrock";
 const TOPS: &[&str] = &["cli", "python"];
 
@@ -117,6 +126,21 @@ const MAX_FILE_LINES: usize = 650;
 
 /// Maximum number of characters of a line with a comment: the width that rustfmt keeps for code.
 const MAX_COMMENT: usize = 100;
+
+#[test]
+fn every_crate_is_in_its_wing() {
+    let house = House::read();
+    let crates = house.root.join("crates");
+    for name in house.crates.keys() {
+        let wing = WINGS.iter().find(|(_, names)| names.contains(&name.as_str()));
+        let wing = wing.map_or(crates.clone(), |(wing, _)| crates.join(wing));
+        assert_eq!(house.folder(name), wing.join(name), "the folder of crate `{name}`");
+    }
+    let in_wings = WINGS.iter().flat_map(|(_, names)| *names);
+    for name in in_wings {
+        assert!(house.crates.contains_key(*name), "a wing has crate `{name}`, which is not there");
+    }
+}
 
 #[test]
 fn crates_use_only_what_lies_under_them() {
@@ -196,7 +220,7 @@ fn pure_crates_do_no_io_and_read_no_clock() {
     for name in PURE.iter().filter(|name| house.crates.contains_key(**name)) {
         let is_test =
             |path: &Path| path.iter().any(|part| TEST_FOLDERS.iter().any(|folder| part == *folder));
-        let all = sources(&house.root.join("crates").join(name).join("src"));
+        let all = sources(&house.folder(name).join("src"));
         for (path, text) in all.into_iter().filter(|(path, _)| !is_test(path)) {
             for (number, line) in code_lines(&text) {
                 let word = IMPURE_WORDS.iter().find(|word| line.contains(**word));
@@ -210,7 +234,7 @@ fn pure_crates_do_no_io_and_read_no_clock() {
 fn unsafe_is_where_it_may_be_and_says_why() {
     let house = House::read();
     for name in house.crates.keys() {
-        for (path, text) in sources(&house.root.join("crates").join(name).join("src")) {
+        for (path, text) in sources(&house.folder(name).join("src")) {
             let lines: Vec<&str> = text.lines().collect();
             for (number, _) in code_lines(&text).filter(|(_, line)| is_unsafe(line)) {
                 let place = format!("{}:{number}", path.display());
@@ -232,7 +256,7 @@ fn is_unsafe(line: &str) -> bool {
 fn every_crate_keeps_the_lints_of_the_workspace_and_its_licence() {
     let house = House::read();
     for name in house.crates.keys() {
-        let manifest = fs::read_to_string(house.root.join("crates").join(name).join("Cargo.toml"));
+        let manifest = fs::read_to_string(house.folder(name).join("Cargo.toml"));
         let manifest = manifest.expect("every crate has a manifest");
         assert!(manifest.contains("[lints]\nworkspace = true"), "crate `{name}`: workspace lints");
         let package = house.manifest(name);
@@ -434,11 +458,13 @@ impl House {
             })
             .collect();
         assert!(crates.contains_key("bellrock") && crates.contains_key("openflow"));
-        for (name, manifest) in &crates {
-            let path = manifest.0["manifest_path"].as_str().expect("a path");
-            assert!(Path::new(path) == root.join("crates").join(name).join("Cargo.toml"), "{path}");
-        }
         House { root, crates }
+    }
+
+    /// The folder that has the manifest of a crate.
+    fn folder(&self, name: &str) -> PathBuf {
+        let manifest = self.manifest(name)["manifest_path"].as_str().expect("a path");
+        Path::new(manifest).parent().expect("a folder").to_owned()
     }
 
     fn manifest(&self, name: &str) -> &Value {

@@ -63,7 +63,7 @@ fn the_root_has_what_most_apps_name_and_modules() {
 
 #[test]
 fn every_name_for_apps_is_in_a_module() {
-    let (api, root) = (source("../api/src/lib.rs"), source("src/lib.rs"));
+    let (api, root) = (source("../model/api/src/lib.rs"), source("src/lib.rs"));
     let modules = source("src/modules.rs");
     let face: BTreeSet<_> = exported(&root).union(&exported(&modules)).copied().collect();
     let inside: BTreeSet<_> = INSIDE.iter().chain(IN_WHOLE_MODULES).copied().collect();

@@ -18,9 +18,20 @@ const PICTURE: &str = "../../docs/book/src/internals/crates.svg";
 /// The crates that each crate uses.
 type Uses = BTreeMap<String, BTreeSet<String>>;
 
+/// Colours of the wings. Crates outside wings have the last one.
+const COLOURS: [(&str, &str); 6] = [
+    ("protocol", "#f7e8e8"),
+    ("runtime", "#f7f2dc"),
+    ("model", "#e5f2e2"),
+    ("operate", "#e2eef7"),
+    ("lab", "#efe6f5"),
+    ("", "#eeeeee"),
+];
+
 #[test]
 fn the_picture_shows_the_crates_as_cargo_knows_them() {
-    let drawn = draw(&without_detours(&read()));
+    let (uses, wings) = read();
+    let drawn = draw(&without_detours(&uses), &wings);
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(PICTURE);
     if std::env::var_os("BLESS").is_some() {
         fs::write(&path, &drawn).expect("the picture is written");
@@ -45,8 +56,8 @@ fn a_crate_that_is_used_through_another_one_has_no_arrow() {
     assert_eq!(arrows["middle"], uses(&["leaf"]));
 }
 
-/// Reads which of our crates each crate uses, tests apart.
-fn read() -> Uses {
+/// Reads which of our crates each crate uses, tests apart, and the wing of each crate.
+fn read() -> (Uses, BTreeMap<String, String>) {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["metadata", "--format-version", "1", "--no-deps", "--offline", "--locked"]);
     let output = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).output().expect("cargo runs");
@@ -59,7 +70,14 @@ fn read() -> Uses {
         let ours = dependencies.iter().filter(|it| !it["path"].is_null() && it["kind"].is_null());
         (folder(&package["name"]), ours.map(|it| folder(&it["name"])).collect())
     });
-    uses.collect()
+    let wings = packages.iter().map(|package| {
+        let manifest = package["manifest_path"].as_str().expect("a path");
+        let parts: Vec<&str> = manifest.rsplit('/').collect();
+        // crates/WING/CRATE/Cargo.toml, or crates/CRATE/Cargo.toml.
+        let wing = if parts[3] == "crates" { parts[2] } else { "" };
+        (folder(&package["name"]), wing.to_owned())
+    });
+    (uses.collect(), wings.collect())
 }
 
 fn folder(name: &Value) -> String {
@@ -87,10 +105,18 @@ fn without_detours(uses: &Uses) -> Uses {
 }
 
 /// Draws the crates as SVG.
-fn draw(arrows: &Uses) -> String {
+fn draw(arrows: &Uses, wings: &BTreeMap<String, String>) -> String {
     let mut dot = "digraph {\n".to_owned();
     for name in arrows.keys() {
-        let _ = writeln!(dot, "{name} [shape=box, style=filled, fillcolor=\"#e8eef7\"];");
+        let wing = &wings[name];
+        let colour = COLOURS.iter().find(|(of, _)| of == wing).map(|(_, colour)| colour);
+        let colour = colour.expect("each wing has a colour");
+        // Two lines of text: the crate, and its wing.
+        let label = if wing.is_empty() { name.clone() } else { format!("{name}\\n({wing})") };
+        let _ = writeln!(
+            dot,
+            "{name} [shape=box, style=filled, fillcolor=\"{colour}\", label=\"{label}\"];"
+        );
     }
     for (name, used) in arrows {
         for used in used {

@@ -1,6 +1,6 @@
 //! Entries that nodes share: what every store must do, on etcd, and what etcd brings with it.
 
-#[path = "../../../services/tests/services/shared/store_suite.rs"]
+#[path = "../../../model/services/tests/services/shared/store_suite.rs"]
 mod suite;
 
 use bellrock_cluster::{SharedStore, SharedStores};

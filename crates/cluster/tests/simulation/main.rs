@@ -17,7 +17,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a panic fails the test")]
 
 mod faults;
-#[path = "../../../services/tests/shared/simulation.rs"]
+#[path = "../../../model/services/tests/shared/simulation.rs"]
 mod shared;
 mod store;
 mod switch;

@@ -10,7 +10,7 @@ mod lab;
 mod needs;
 mod networks;
 mod not_kept;
-#[path = "../../../../vectors/odd/flows.rs"]
+#[path = "../../../../../vectors/odd/flows.rs"]
 mod odd;
 mod outdated_flows;
 mod paths;

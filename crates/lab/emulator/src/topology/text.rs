@@ -407,7 +407,7 @@ link s1 edge:9
 
     #[test]
     fn the_example_of_the_manual_is_read() {
-        let page = include_str!("../../../../docs/book/src/reference/topology-file.md");
+        let page = include_str!("../../../../../docs/book/src/reference/topology-file.md");
         let example = page.split("```text\n").nth(1).and_then(|rest| rest.split("```").next());
         let topology = TopologySpec::parse(example.unwrap()).unwrap();
         assert_eq!((topology.switches().len(), topology.links().len()), (2, 3));

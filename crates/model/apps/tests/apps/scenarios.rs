@@ -250,7 +250,7 @@ fn names<'t>(text: &'t str, before: &str, allowed: impl Fn(&str) -> bool) -> BTr
 
 #[test]
 fn mininet_the_lab_and_live_have_the_same_scenarios() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
     let read = |path: &str| fs::read_to_string(root.join(path)).unwrap();
     let mut mininet = BTreeSet::new();
     let files = ["test_reach.py", "test_moves.py", "test_restart.py"];
@@ -265,7 +265,7 @@ fn mininet_the_lab_and_live_have_the_same_scenarios() {
         mininet.extend(names(text, "def ", is_scenario));
     }
     assert!(mininet.len() >= 8, "{mininet:?}");
-    for file in ["crates/apps/tests/apps/scenarios.rs", "crates/cli/tests/command/live.rs"] {
+    for file in ["crates/model/apps/tests/apps/scenarios.rs", "crates/cli/tests/command/live.rs"] {
         let text = read(file);
         let there = names(&text, "fn ", |_| true);
         let missing: Vec<_> = mininet.difference(&there).collect();

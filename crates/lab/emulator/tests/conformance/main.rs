@@ -175,8 +175,8 @@ fn every_difference_has_its_reason_and_every_reason_its_difference() {
 
 #[test]
 fn the_manual_lists_the_differences() {
-    let page =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/book/src/reference/conformance.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../../docs/book/src/reference/conformance.md");
     let scripts = scripts();
     let conversations: usize = scripts.iter().map(|script| script.conversations.len()).sum();
     assert!(conversations >= MIN_CONVERSATIONS, "{conversations} conversations");

@@ -16,7 +16,7 @@ mod lab;
 mod learning;
 mod left_flows;
 mod matches;
-#[path = "../../../../vectors/odd/flows.rs"]
+#[path = "../../../../../vectors/odd/flows.rs"]
 mod odd;
 mod outside_loops;
 mod provisioning;

@@ -43,7 +43,7 @@ impl Vector {
 
 /// Reads all vectors of a folder below `vectors/`, by name. Fails if there are none.
 pub fn vectors(folder: &str) -> Vec<Vector> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors").join(folder);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../vectors").join(folder);
     let mut paths: Vec<_> = fs::read_dir(&folder)
         .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
         .map(|entry| entry.unwrap().path())
