@@ -62,7 +62,7 @@ pub enum BenchError {
         error: io::Error,
     },
     /// The listener speaks another version, or no OpenFlow.
-    #[error("switch {dpid}: {close}; --of VERSION chooses that of the switches: {all}", all = Versions::ALL)]
+    #[error("switch {dpid}: {close}; --of sets the version of the switches ({all})", all = Versions::ALL)]
     Protocol {
         /// Datapath id of the switch that noticed.
         dpid: u32,

@@ -285,7 +285,7 @@ impl Config {
             && self.session.miss_send_len != default;
         let no_miss_send_len = is_idle.then(|| {
             let text = format!(
-                "`miss_send_len` has no effect, since table-miss flows say it in OpenFlow {versions}; leave the line out"
+                "`miss_send_len` has no effect: in OpenFlow {versions} the table-miss flow sets the length; remove the line"
             );
             warning(&["miss_send_len"], text)
         });
