@@ -57,12 +57,18 @@ fn rows() -> Vec<Row> {
     rows
 }
 
+/// The folder of a crate: in `crates/`, or in one of its wings.
+fn folder(krate: &str) -> PathBuf {
+    let crates = root().join("crates");
+    let wings = fs::read_dir(&crates).unwrap().map(|wing| wing.unwrap().path());
+    let mut folders = [crates.clone()].into_iter().chain(wings).map(|wing| wing.join(krate));
+    let found = folders.find(|folder| folder.join("Cargo.toml").exists());
+    found.unwrap_or_else(|| panic!("no crate {krate}"))
+}
+
 /// The text of tests of a crate: of a program with its modules, or of a module.
 fn program(krate: &str, name: &str) -> String {
-    let wings = fs::read_dir(root().join("crates")).unwrap().map(|wing| wing.unwrap().path());
-    let mut folders = [root().join("crates")].into_iter().chain(wings);
-    let folder = folders.find(|folder| folder.join(krate).join("Cargo.toml").exists());
-    let tests = folder.unwrap_or_else(|| panic!("no crate {krate}")).join(krate).join("tests");
+    let tests = folder(krate).join("tests");
     let file = format!("{name}.rs");
     let folders = fs::read_dir(&tests).unwrap().map(|entry| entry.unwrap().path());
     let mut places = [tests.clone()].into_iter().chain(folders.filter(|path| path.is_dir()));
@@ -76,7 +82,9 @@ fn program(krate: &str, name: &str) -> String {
 /// Whether a test that the page names is there.
 fn is_there(test: &str) -> bool {
     if let Some((file, "compile_fail")) = test.split_once("::") {
-        return read(&format!("crates/{file}")).contains("```compile_fail");
+        let (krate, file) = file.split_once('/').unwrap_or_else(|| panic!("no crate in {test}"));
+        let text = fs::read_to_string(folder(krate).join(file)).unwrap();
+        return text.contains("```compile_fail");
     }
     if let Some((file, function)) = test.split_once("::") {
         let (krate, file) = file.split_once('/').unwrap_or_else(|| panic!("no crate in {test}"));
