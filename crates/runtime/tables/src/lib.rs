@@ -54,5 +54,5 @@ pub use lines::MAX_PROBE_SLOTS;
 pub use preparer::{PreparedTables, Preparer, preparer};
 pub use seed::{Hashed, Seed};
 pub use shared::{MAX_TRIES, NotReplaced, SharedInsert, SharedStats, SharedTable};
-pub use stamp::MAX_AGE_TICKS;
+pub use stamp::{MAX_AGE_TICKS, Stamp};
 pub use table::{FlatTable, Insert, MAX_BOUND_ENTRIES, MAX_LINES_PER_INSERT, Stats};

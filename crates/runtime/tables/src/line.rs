@@ -4,7 +4,7 @@
 //! are compared at once, without a branch for each. No predictor can guess the slot of an entry.
 
 use crate::four::{Four, same};
-use crate::stamp::{OCCUPIED, age, stamp};
+use crate::stamp::{OCCUPIED, Stamp, age};
 
 /// Slots in a cache line of 64 bytes: each has 8 bytes of key, 4 of value, 4 of stamp.
 pub(crate) const SLOTS_PER_LINE: usize = 4;
@@ -62,11 +62,11 @@ impl<V: Copy + Default + PartialEq> Line<V> {
     /// Returns the value of `key`, if it is in this line and was last seen at most `max_age` ticks
     /// before `now`. Reads `max_age` only if needed. May return `None` for a present key zero.
     #[inline(always)]
-    pub(crate) fn fresh(&self, key: u64, now: u32, max_age: &u32) -> Option<V> {
+    pub(crate) fn fresh(&self, key: u64, now: Stamp, max_age: &u32) -> Option<V> {
         let slot = self.likely(key)?;
         let seen = self.stamps[slot];
         // Most hits come within the tick of the last one.
-        if seen != stamp(now) && (seen & OCCUPIED == 0 || age(seen, now) > *max_age) {
+        if seen != now.0 && (seen & OCCUPIED == 0 || age(seen, now.0) > *max_age) {
             return None;
         }
         Some(self.values[slot])
@@ -75,14 +75,14 @@ impl<V: Copy + Default + PartialEq> Line<V> {
     /// Returns the value of `key`, if it is in this line, and stamps it with `now`. May return
     /// `None` for a key zero that is present.
     #[inline(always)]
-    pub(crate) fn touch(&mut self, key: u64, now: u32) -> Option<V> {
+    pub(crate) fn touch(&mut self, key: u64, now: Stamp) -> Option<V> {
         let slot = self.likely(key)?;
         // Written only if it differs: a clean line needs no write-back.
-        if self.stamps[slot] != stamp(now) {
+        if self.stamps[slot] != now.0 {
             if self.stamps[slot] & OCCUPIED == 0 {
                 return None;
             }
-            self.stamps[slot] = stamp(now);
+            self.stamps[slot] = now.0;
         }
         Some(self.values[slot])
     }
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(line.find(0), Some(2));
         assert_eq!(line.take(2).value, 9);
         assert_eq!(line.find(0), None);
-        assert_eq!((line.touch(0, 1), line.fresh(0, 1, &1)), (None, None));
+        assert_eq!((line.touch(0, Stamp::at(1)), line.fresh(0, Stamp::at(1), &1)), (None, None));
     }
 
     #[test]
@@ -166,15 +166,16 @@ mod tests {
         let mut line = Line::<u32>::empty();
         for (slot, key) in keys.into_iter().enumerate() {
             assert_eq!(line.find(key), None);
-            line.put(slot, Entry { key, value: slot as u32, stamp: stamp(5) });
+            line.put(slot, Entry { key, value: slot as u32, stamp: Stamp::at(5).0 });
             assert_eq!((line.find(key), line.entry(slot).key), (Some(slot), key));
         }
         for (slot, key) in keys.into_iter().enumerate() {
             let value = Some(slot as u32);
-            assert_eq!((line.fresh(key, 5, &0), line.fresh(key, 7, &2)), (value, value));
-            assert_eq!((line.fresh(key, 8, &2), line.fresh(key ^ 1, 5, &2)), (None, None));
-            assert_eq!((line.touch(key, 8), line.touch(key ^ 1, 8)), (value, None));
-            assert_eq!(line.fresh(key, 8, &0), value);
+            let fresh = |key, now, max_age| line.fresh(key, Stamp::at(now), &max_age);
+            assert_eq!((fresh(key, 5, 0), fresh(key, 7, 2)), (value, value));
+            assert_eq!((fresh(key, 8, 2), fresh(key ^ 1, 5, 2)), (None, None));
+            assert_eq!((line.touch(key, Stamp::at(8)), line.touch(key ^ 1, Stamp::at(8))), (value, None));
+            assert_eq!(line.fresh(key, Stamp::at(8), &0), value);
         }
     }
 

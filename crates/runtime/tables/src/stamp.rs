@@ -17,6 +17,27 @@ pub(crate) fn stamp(now: u32) -> u32 {
     now | OCCUPIED
 }
 
+/// A time of the caller's clock, as tables store it. Who looks up many keys at the same time makes
+/// it once: that is two instructions less for each look-up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp(pub(crate) u32);
+
+impl Stamp {
+    /// The stamp of what is seen at `now`, in ticks of the caller's clock.
+    #[must_use]
+    #[inline]
+    pub const fn at(now: u32) -> Self {
+        Stamp(now | OCCUPIED)
+    }
+
+    /// The time, in ticks of the caller's clock modulo 2^31.
+    #[must_use]
+    #[inline]
+    pub const fn ticks(self) -> u32 {
+        self.0 & TICK_BITS
+    }
+}
+
 /// Number of ticks between the stamp and `now`.
 #[inline]
 pub(crate) fn age(stamp: u32, now: u32) -> u32 {

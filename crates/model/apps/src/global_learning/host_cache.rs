@@ -15,7 +15,7 @@
 //! time, and each packet reads the table: its lines can be prefetched.
 
 use bellrock_api::Port;
-use bellrock_tables::{Budget, FlatTable, Hashed, Insert, Seed};
+use bellrock_tables::{Budget, FlatTable, Hashed, Insert, Seed, Stamp};
 
 use crate::learning::frame::{FrameHeader, HostKey, HostPlace};
 use crate::learning::hosts::CACHED_BYTES;
@@ -59,7 +59,7 @@ impl SwitchHostCache {
         &self,
         in_port: Port,
         frame: &FrameHeader,
-        now: u32,
+        now: Stamp,
     ) -> Option<HostPlace> {
         let find = |host: HostKey| {
             self.hosts.lookup_fresh_hashed(self.hosts.hash(host.0), now, &MAX_AGE_S)
@@ -138,23 +138,27 @@ mod tests {
         let frame = frame(1, 2);
         let [from, to] = [frame.from(), frame.to()].map(|host| seed.hash(host.0));
         cache.note(from, place(1), 7);
-        assert_eq!(cache.with_flows(Port(1), &frame, 7), None);
+        assert_eq!(cache.with_flows(Port(1), &frame, Stamp::at(7)), None);
         cache.note(to, place(2), 7);
-        assert_eq!(cache.with_flows(Port(1), &frame, 7), Some(place(2)));
+        assert_eq!(cache.with_flows(Port(1), &frame, Stamp::at(7)), Some(place(2)));
         // At another port, or later.
-        assert_eq!(cache.with_flows(Port(3), &frame, 7), None);
-        assert_eq!(cache.with_flows(Port(1), &frame, 8), None);
+        assert_eq!(cache.with_flows(Port(3), &frame, Stamp::at(7)), None);
+        assert_eq!(cache.with_flows(Port(1), &frame, Stamp::at(8)), None);
         cache.note(to, place(1), 7);
-        assert_eq!(cache.with_flows(Port(1), &frame, 7), None, "back where it came from");
+        assert_eq!(
+            cache.with_flows(Port(1), &frame, Stamp::at(7)),
+            None,
+            "back where it came from"
+        );
         cache.note(to, place(2), 7);
         cache.forget(frame.to());
-        assert_eq!(cache.with_flows(Port(1), &frame, 7), None);
+        assert_eq!(cache.with_flows(Port(1), &frame, Stamp::at(7)), None);
         // Hosts without flows are not cached.
         cache.note(to, HostPlace::at(Port(2)).unwrap(), 7);
-        assert_eq!(cache.with_flows(Port(1), &frame, 7), None);
+        assert_eq!(cache.with_flows(Port(1), &frame, Stamp::at(7)), None);
         cache.note(to, place(2), 7);
         cache.forget_port(Port(1));
-        assert_eq!(cache.with_flows(Port(1), &frame, 7), None);
+        assert_eq!(cache.with_flows(Port(1), &frame, Stamp::at(7)), None);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{Ordering, compiler_fence};
 
 use bellrock_api::{PacketIn, Port, SwitchInfo};
-use bellrock_tables::{Budget, FlatTable, Hashed, Insert, MAX_AGE_TICKS, Seed};
+use bellrock_tables::{Budget, FlatTable, Hashed, Insert, MAX_AGE_TICKS, Seed, Stamp};
 
 use super::LearningSettings;
 use super::earlier_flows::FlowEnds;
@@ -48,7 +48,7 @@ pub(crate) trait HostTable: Send + 'static {
         &mut self,
         packet: &PacketIn<'_>,
         frame: &FrameHeader,
-        now: u32,
+        now: Stamp,
     ) -> Option<HostPlace>;
 
     /// Records that a host was seen at a place. `to_group`: its packet went to a group of stations.
@@ -181,7 +181,7 @@ impl HostTable for SwitchHosts {
         &mut self,
         packet: &PacketIn<'_>,
         frame: &FrameHeader,
-        now: u32,
+        now: Stamp,
     ) -> Option<HostPlace> {
         // No check for group addresses: the table has none. Reserved ports of 1.0 have no hosts.
         let to = self.find_fresh(self.hash(frame.to()), now)?;
@@ -197,7 +197,7 @@ impl HostTable for SwitchHosts {
     }
 
     fn learn(&mut self, host: Hashed, at: HostPlace, _: bool, now: u32) -> Learnt {
-        match self.table.touch_hashed(host, now) {
+        match self.table.touch_hashed(host, Stamp::at(now)) {
             Some(known) if known.port() == at.port() => Learnt::Known(known),
             Some(from) => self.learn_move(host, from, at, now),
             None => self.learn_new(host, at, now),
@@ -205,7 +205,7 @@ impl HostTable for SwitchHosts {
     }
 
     fn find(&self, host: Hashed, now: u32) -> Destination {
-        match self.find_fresh(host, now) {
+        match self.find_fresh(host, Stamp::at(now)) {
             Some(place) => Destination::At(place),
             None => self.table.lookup_hashed(host).map_or(Destination::Nowhere, Destination::Stale),
         }
@@ -338,7 +338,7 @@ impl SwitchHosts {
 
     /// The place of a host, if it was seen recently.
     #[inline(always)]
-    fn find_fresh(&self, host: Hashed, now: u32) -> Option<HostPlace> {
+    fn find_fresh(&self, host: Hashed, now: Stamp) -> Option<HostPlace> {
         self.table.lookup_fresh_hashed(host, now, &self.max_age)
     }
 

@@ -8,7 +8,7 @@ use crate::budget::Budget;
 use crate::line::{Entry, SLOTS_PER_LINE};
 use crate::lines::{EntryPosition, Lines, MAX_PROBE_SLOTS, MAX_ROOM_LINES};
 use crate::seed::{Hashed, Seed};
-use crate::stamp::{age, stamp};
+use crate::stamp::{Stamp, age, stamp};
 
 /// Maximum bound on entries; a larger bound is reduced to it. (Beyond it, 32 bits of hash would not
 /// spread evenly over the lines.)
@@ -165,13 +165,13 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
     /// Returns the value of a key whose entry is at most `max_age` ticks old.
     #[inline]
     pub fn lookup_fresh(&self, key: u64, now: u32, max_age: u32) -> Option<V> {
-        self.lookup_fresh_hashed(self.hash(key), now, &max_age)
+        self.lookup_fresh_hashed(self.hash(key), Stamp::at(now), &max_age)
     }
 
     /// [`FlatTable::lookup_fresh`] of a key that this table has hashed. Reads `max_age` only for an
     /// entry that was not seen at `now`, which is rare.
     #[inline(always)]
-    pub fn lookup_fresh_hashed(&self, at: Hashed, now: u32, max_age: &u32) -> Option<V> {
+    pub fn lookup_fresh_hashed(&self, at: Hashed, now: Stamp, max_age: &u32) -> Option<V> {
         match self.main.first_line(at).and_then(|line| line.fresh(at.key, now, max_age)) {
             Some(value) => Some(value),
             None => self.fresh_elsewhere(at.key, now, *max_age),
@@ -182,7 +182,7 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
     /// register. It is short, so that it saves no registers.
     #[cold]
     #[inline(never)]
-    fn fresh_elsewhere(&self, key: u64, now: u32, max_age: u32) -> Option<V> {
+    fn fresh_elsewhere(&self, key: u64, now: Stamp, max_age: u32) -> Option<V> {
         let second = self.main.second_line(self.hash(key));
         match second.and_then(|line| line.fresh(key, now, &max_age)) {
             Some(value) => Some(value),
@@ -192,21 +192,21 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
 
     #[cold]
     #[inline(never)]
-    fn fresh_anywhere(&self, key: u64, now: u32, max_age: u32) -> Option<V> {
+    fn fresh_anywhere(&self, key: u64, now: Stamp, max_age: u32) -> Option<V> {
         let (part, place) = self.find_old_first(self.hash(key))?;
         let entry = self.part(part).line(place.line).entry(place.slot);
-        (age(entry.stamp, now) <= max_age).then_some(entry.value)
+        (age(entry.stamp, now.0) <= max_age).then_some(entry.value)
     }
 
     /// Returns the value of a key and sets the entry's age to zero. Touches at most
     /// [`MAX_LINES_PER_INSERT`] lines, and usually one.
     pub fn touch(&mut self, key: u64, now: u32) -> Option<V> {
-        self.touch_hashed(self.hash(key), now)
+        self.touch_hashed(self.hash(key), Stamp::at(now))
     }
 
     /// [`FlatTable::touch`] of a key that this table has hashed.
     #[inline(always)]
-    pub fn touch_hashed(&mut self, at: Hashed, now: u32) -> Option<V> {
+    pub fn touch_hashed(&mut self, at: Hashed, now: Stamp) -> Option<V> {
         debug_assert_eq!(at, self.hash(at.key), "hashed by this table");
         match self.main.first_line_mut(at).and_then(|line| line.touch(at.key, now)) {
             Some(value) => Some(value),
@@ -217,7 +217,7 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
     /// Searches the second line; see [`FlatTable::fresh_elsewhere`].
     #[cold]
     #[inline(never)]
-    fn touch_elsewhere(&mut self, key: u64, now: u32) -> Option<V> {
+    fn touch_elsewhere(&mut self, key: u64, now: Stamp) -> Option<V> {
         let at = self.hash(key);
         match self.main.second_line_mut(at).and_then(|line| line.touch(key, now)) {
             Some(value) => Some(value),
@@ -227,11 +227,11 @@ impl<V: Copy + Default + PartialEq> FlatTable<V> {
 
     #[cold]
     #[inline(never)]
-    fn touch_anywhere(&mut self, key: u64, now: u32) -> Option<V> {
+    fn touch_anywhere(&mut self, key: u64, now: Stamp) -> Option<V> {
         let (part, place) = self.find_old_first(self.hash(key))?;
         let line = self.part_mut(part).line_mut(place.line);
         let value = line.entry(place.slot).value;
-        line.refresh(place.slot, value, stamp(now));
+        line.refresh(place.slot, value, now.0);
         if matches!(part, TablePart::Old) {
             // The price of a search in both parts, as long as there are two.
             self.step_resize();

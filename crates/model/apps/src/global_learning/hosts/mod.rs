@@ -16,7 +16,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use bellrock_api::{Dpid, PacketIn, Port};
-use bellrock_tables::{Hashed, NotReplaced, SharedInsert};
+use bellrock_tables::{Hashed, NotReplaced, SharedInsert, Stamp};
 
 use super::host_cache::SwitchHostCache;
 use super::notes::{HostNote, NoteAdded, NotedHost};
@@ -313,7 +313,7 @@ impl<T: GlobalTable> HostTable for GlobalHosts<T> {
         &mut self,
         packet: &PacketIn<'_>,
         frame: &FrameHeader,
-        now: u32,
+        now: Stamp,
     ) -> Option<HostPlace> {
         let in_port = packet.in_port();
         if T::IS_CACHED
@@ -322,7 +322,7 @@ impl<T: GlobalTable> HostTable for GlobalHosts<T> {
         {
             return Some(to);
         }
-        self.shared_with_flows(in_port, frame.from(), frame.to(), now)
+        self.shared_with_flows(in_port, frame.from(), frame.to(), now.ticks())
     }
 
     fn learn(&mut self, host: Hashed, at: HostPlace, to_group: bool, now: u32) -> Learnt {

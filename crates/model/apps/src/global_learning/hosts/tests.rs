@@ -31,7 +31,7 @@ fn goes(
     let message = packet_in(Port(by), &data);
     let packet = PacketIn::new(PacketInView::of_any_form(&message).unwrap());
     let frame = FrameHeader::read(&packet).unwrap();
-    hosts.with_flows(&packet, &frame, now).map(HostPlace::port)
+    hosts.with_flows(&packet, &frame, Stamp::at(now)).map(HostPlace::port)
 }
 
 #[test]
