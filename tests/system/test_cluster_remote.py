@@ -143,18 +143,18 @@ class RemoteSwitches(LocalCluster):
 
     def test_confirmed_flows_are_in_the_switch_while_it_moves(self):
         """One flow after the other, sent at a node, while the switch goes from master to master."""
-        targets = ["b", "c", "a", "b"]
+        path = [("a", "b"), ("b", "c"), ("c", "a"), ("a", "b")]
         confirmed, moves = set(), []
-        # A move is answered when it is done.
+        # A move is answered when it is done, and the next one is ordered then: at the master that it has made.
         with ThreadPoolExecutor(max_workers=1) as orders:
             for number in range(1, MOVED_FLOWS + 1):
-                if number % MOVE_EVERY == 0 and targets:
-                    to = targets.pop(0)
-                    moves.append(orders.submit(self.nodes[self.masters()[1]].ask, "cluster", "move", "1", to))
+                if number % MOVE_EVERY == 0 and path:
+                    master, to = path.pop(0)
+                    moves.append(orders.submit(self.nodes[master].ask, "cluster", "move", "1", to))
                 outcomes = self.send("c", 1, flow(number, ip_dst=0x0a010000 + number))
                 if outcomes == ["confirmed"]:
                     confirmed.add(number)
-        self.assertEqual(targets, [])
+        self.assertEqual(path, [])
         self.assertEqual([move.result()["obeys"] for move in moves], ["b", "c", "a", "b"])
         self.assertEqual(confirmed - cookies("s1"), set())
         # A move takes the switch down for its apps, for some milliseconds.
