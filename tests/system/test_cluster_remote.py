@@ -65,9 +65,19 @@ class RemoteSwitches(LocalCluster):
 
     def move(self, dpid, to):
         """Gives a switch to a node, and waits until the node is its master."""
-        master = self.masters()[dpid]
-        if master != to:
-            self.nodes[master].ask("cluster", "move", format(dpid, "x"), to)
+        def ordered():
+            master = self.masters()[dpid]
+            if master in (None, to):
+                return master == to
+            try:
+                self.nodes[master].ask("cluster", "move", format(dpid, "x"), to)
+            except AssertionError as error:
+                # The nodes have spread the switches meanwhile.
+                if "not this node's to move" not in str(error):
+                    raise
+                return False
+            return True
+        until(ordered, LIMIT_S, f"{dpid} may move to {to}")
         until(lambda: self.masters(seen_by=to)[dpid] == to and self.is_up(dpid, to), LIMIT_S, f"{to} is master of {dpid}")
 
     def is_up(self, dpid, at):
