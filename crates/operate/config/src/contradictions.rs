@@ -285,7 +285,7 @@ impl Config {
             && self.session.miss_send_len != default;
         let no_miss_send_len = is_idle.then(|| {
             let text = format!(
-                "`miss_send_len` has no effect: in OpenFlow {versions} the table-miss flow sets the length; remove the line"
+                "`miss_send_len` has no effect, since in OpenFlow {versions} table-miss flows set the length; remove the line"
             );
             warning(&["miss_send_len"], text)
         });

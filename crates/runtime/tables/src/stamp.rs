@@ -17,8 +17,8 @@ pub(crate) fn stamp(now: u32) -> u32 {
     now | OCCUPIED
 }
 
-/// A time of the caller's clock, as tables store it. Who looks up many keys at the same time makes
-/// it once: that is two instructions less for each look-up.
+/// A time of the caller's clock, as tables store it. Who looks up several keys at the same time
+/// makes it once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp(pub(crate) u32);
 

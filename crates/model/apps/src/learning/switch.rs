@@ -57,9 +57,8 @@ pub struct LearningSwitch<H: HostTable = SwitchHosts> {
     counters: LearningCounters,
     /// Watches floods.
     storm: StormGuard,
-    /// The time of the last batch, other event or tick, in seconds: a batch is so short that all
-    /// its packets come at the same time.
-    now: Stamp,
+    /// The time of the last event in seconds, for ages between events.
+    now_s: u32,
     /// Whether flows may be installed without further checks: no pause runs, and no host moves.
     is_fast: bool,
     /// Whether this event removes flows. If the event fails, its messages are lost.
@@ -98,7 +97,7 @@ impl<H: HostTable> LearningSwitch<H> {
             buffers: Backoff::default(),
             counters: LearningCounters::default(),
             storm,
-            now: Stamp::at(0),
+            now_s: 0,
             is_fast: true,
             is_removing: false,
             is_removal_lost: false,
@@ -127,10 +126,11 @@ impl<H: HostTable> LearningSwitch<H> {
     /// for [`LearningSwitch::handle`], which would do the same in this one.
     #[inline(always)]
     fn install_known(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Option<Port> {
+        let now = Stamp::at(seconds(switch.now()));
         let port = match &self.fast_templates {
             Prepared::Exact(templates) => {
                 let (frame, plain) = Plain::untagged(packet, templates)?;
-                let port = self.hosts.with_flows(packet, &frame, self.now)?.port();
+                let port = self.hosts.with_flows(packet, &frame, now)?.port();
                 let template = &plain.by_tag.untagged;
                 let mut flow = switch.install_for(packet, template).ok()?;
                 prepared::fill_link(&mut flow, packet, &frame, port).ok()?;
@@ -140,7 +140,7 @@ impl<H: HostTable> LearningSwitch<H> {
             }
             Prepared::L2(templates) => {
                 let frame = FrameHeader::untagged(packet)?;
-                let port = self.hosts.with_flows(packet, &frame, self.now)?.port();
+                let port = self.hosts.with_flows(packet, &frame, now)?.port();
                 let mut flow = switch.install_for(packet, &templates.untagged).ok()?;
                 prepared::fill_link(&mut flow, packet, &frame, port).ok()?;
                 flow.finish().ok()?;
@@ -174,7 +174,7 @@ impl<H: HostTable> LearningSwitch<H> {
     }
 
     fn handle_any(&mut self, switch: &mut Switch<'_>, packet: &PacketIn<'_>) -> Result<()> {
-        self.now = now(switch);
+        self.now_s = seconds(switch.now());
         let Some(frame) = FrameHeader::read(packet) else {
             self.counters.malformed += 1;
             return self.drop(switch, packet);
@@ -191,7 +191,7 @@ impl<H: HostTable> LearningSwitch<H> {
         }
         self.handle_storm(switch)?;
         // A copy comes in where its source is not.
-        let may_be_copy = || match self.hosts.find(src, self.now.ticks()) {
+        let may_be_copy = || match self.hosts.find(src, self.now_s) {
             Destination::At(place) => place.port() != packet.in_port(),
             _ => frame.is_to_group(),
         };
@@ -230,7 +230,7 @@ impl<H: HostTable> LearningSwitch<H> {
             self.counters.bad_port += 1;
             return Ok(None);
         };
-        match self.hosts.learn(hashed.src, at, hashed.frame.is_to_group(), self.now.ticks()) {
+        match self.hosts.learn(hashed.src, at, hashed.frame.is_to_group(), self.now_s) {
             Learnt::Known(place) => Ok(Some(place)),
             Learnt::New(place, evicted) => {
                 if let Some((host, from)) = evicted {
@@ -241,7 +241,7 @@ impl<H: HostTable> LearningSwitch<H> {
             }
             Learnt::Moved { from, to } => {
                 self.counters.moves += 1;
-                let is_new_flap = self.flaps.record_move(hashed.frame.from(), self.now.ticks());
+                let is_new_flap = self.flaps.record_move(hashed.frame.from(), self.now_s);
                 self.counters.flaps += u64::from(is_new_flap);
                 if self.flaps.is_flapping(hashed.frame.from()) {
                     self.storm.flapping_host_moved(switch, from.port(), to.port());
@@ -274,7 +274,7 @@ impl<H: HostTable> LearningSwitch<H> {
         for host in self.flaps.hosts() {
             let hashed = self.hosts.hash(host);
             if let Destination::At(place) | Destination::Stale(place) =
-                self.hosts.find(hashed, self.now.ticks())
+                self.hosts.find(hashed, self.now_s)
             {
                 self.hosts.forget(hashed);
                 let removed = self.remove_flows(switch, host, place);
@@ -290,7 +290,7 @@ impl<H: HostTable> LearningSwitch<H> {
         switch: &mut Switch<'_>,
         hashed: &HashedPacket,
     ) -> Result<Option<HostPlace>> {
-        match self.hosts.find(hashed.dst, self.now.ticks()) {
+        match self.hosts.find(hashed.dst, self.now_s) {
             Destination::At(place) => Ok(Some(place)),
             Destination::Nowhere => Ok(None),
             Destination::Stale(place) => {
@@ -440,14 +440,14 @@ impl<H: HostTable> LearningSwitch<H> {
 
     /// Forgets the hosts that are too old in the next part of the table.
     fn sweep(&mut self, switch: &mut Switch<'_>) -> Result<()> {
-        let LearningSwitch { hosts, counters, is_removing, now, .. } = self;
+        let LearningSwitch { hosts, counters, is_removing, now_s, .. } = self;
         let mut with_flows = 0;
         let mut removed = Ok(());
         for _ in 0..hosts.lines().div_ceil(SWEEP_S) {
             if with_flows >= MAX_AGED_WITH_FLOWS_PER_S || removed.is_err() {
                 break;
             }
-            hosts.age(now.ticks(), |host, place| {
+            hosts.age(*now_s, |host, place| {
                 counters.aged_out += 1;
                 with_flows += usize::from(place.has_flows());
                 *is_removing |= place.has_flows();
@@ -529,14 +529,9 @@ pub(crate) fn seconds(now: Duration) -> u32 {
     now.as_secs() as u32
 }
 
-/// The time of the event that is handled, as the tables store it.
-fn now(switch: &Switch<'_>) -> Stamp {
-    Stamp::at(seconds(switch.now()))
-}
-
 impl<H: HostTable> Handler for LearningSwitch<H> {
     fn adopt(&mut self, switch: &mut Switch<'_>, flow: &FlowStats<'_>) -> Result<bool> {
-        self.now = now(switch);
+        self.now_s = seconds(switch.now());
         let info = switch.info();
         let is_up = |port| info.port(port).is_some_and(PortDesc::is_up);
         let ends = earlier_flows::ends(flow, info.version, &self.settings);
@@ -546,7 +541,7 @@ impl<H: HostTable> Handler for LearningSwitch<H> {
             let vlan = ends.vlan();
             ends.ports().into_iter().all(|port| !reserved_frames.is_reserved(port, vlan))
         });
-        Ok(ends.is_some_and(|ends| self.hosts.adopt(&ends, self.now.ticks())))
+        Ok(ends.is_some_and(|ends| self.hosts.adopt(&ends, self.now_s)))
     }
 
     fn switch_up(&mut self, switch: &mut Switch<'_>) -> Result<()> {
@@ -573,7 +568,6 @@ impl<H: HostTable> Handler for LearningSwitch<H> {
     }
 
     fn packet_ins(&mut self, switch: &mut Switch<'_>, batch: &mut Batch<'_>) {
-        self.now = now(switch);
         if self.hosts.has_changes() {
             self.handle_changes(switch);
         }
@@ -621,9 +615,9 @@ impl<H: HostTable> Handler for LearningSwitch<H> {
     }
 
     fn tick(&mut self, switch: &mut Switch<'_>) -> Result<()> {
-        self.now = now(switch);
+        self.now_s = seconds(switch.now());
         self.storm.tick(switch.now());
-        self.flaps.remove_calm(self.now.ticks());
+        self.flaps.remove_calm(self.now_s);
         self.hosts.note_flapping(self.flaps.flapping());
         self.update_fast_path(switch.now());
         self.hosts.continue_resize(RESIZE_STEPS_PER_S);
@@ -638,7 +632,7 @@ impl<H: HostTable> Handler for LearningSwitch<H> {
     }
 
     fn hosts(&self, report: &mut dyn FnMut(HostEntry) -> ControlFlow<()>) {
-        self.hosts.for_each(self.now.ticks(), &mut |host, place, age| {
+        self.hosts.for_each(self.now_s, &mut |host, place, age| {
             report(HostEntry {
                 mac: host.mac(),
                 vlan: host.vlan(),
