@@ -11,7 +11,8 @@ pub(crate) fn odd_flows(version: Version) -> Vec<Vec<u8>> {
     // Crates are at several depths.
     let mut above = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
     let odd = above.find_map(|one| Some(one.join("vectors/odd")).filter(|path| path.is_dir()));
-    let files = std::fs::read_dir(odd.unwrap().join(folder)).unwrap().map(|entry| entry.unwrap().path());
+    let files =
+        std::fs::read_dir(odd.unwrap().join(folder)).unwrap().map(|entry| entry.unwrap().path());
     let is_flows = |path: &std::path::PathBuf| {
         let name = path.file_name().unwrap().to_str().unwrap();
         name.contains("_reply_flow_") && name.ends_with(".hex")

@@ -174,7 +174,10 @@ mod tests {
             let fresh = |key, now, max_age| line.fresh(key, Stamp::at(now), &max_age);
             assert_eq!((fresh(key, 5, 0), fresh(key, 7, 2)), (value, value));
             assert_eq!((fresh(key, 8, 2), fresh(key ^ 1, 5, 2)), (None, None));
-            assert_eq!((line.touch(key, Stamp::at(8)), line.touch(key ^ 1, Stamp::at(8))), (value, None));
+            assert_eq!(
+                (line.touch(key, Stamp::at(8)), line.touch(key ^ 1, Stamp::at(8))),
+                (value, None)
+            );
             assert_eq!(line.fresh(key, Stamp::at(8), &0), value);
         }
     }
