@@ -50,6 +50,7 @@ const ORDERS_UNTIL: Duration = ms(29_000);
 const END: Duration = ms(38_000);
 
 type Ordered = Result<StaticChange, NotOrdered<StaticRefusal>>;
+type Task<T> = Pin<Box<dyn Future<Output = T>>>;
 
 /// What happened in all seeds.
 #[derive(Clone, Copy, Debug, Default)]
@@ -73,8 +74,8 @@ impl Wake for Flag {
 /// A process of a controller, and its orders without answers.
 struct Process {
     entries: StaticEntries,
-    task: Pin<Box<dyn Future<Output = ()>>>,
-    waiting: Vec<(u32, Pin<Box<dyn Future<Output = Ordered>>>)>,
+    task: Task<()>,
+    waiting: Vec<(u32, Task<Ordered>)>,
     is_awake: Arc<Flag>,
     waker: Waker,
 }
@@ -201,11 +202,10 @@ impl World {
                     self.order();
                 }
             }
-            if restore_at.take_if(|at| now >= *at).is_some() && restores {
-                if self.etcd.restore() {
-                    self.played.restores += 1;
-                    next_cut = now + CUTS_AFTER;
-                }
+            let is_time = restore_at.take_if(|at| now >= *at).is_some();
+            if is_time && restores && self.etcd.restore() {
+                self.played.restores += 1;
+                next_cut = now + CUTS_AFTER;
             }
             if now >= next_cut {
                 let is_over = now >= RESTORE_AT + CUTS_UNTIL;
