@@ -14,11 +14,11 @@ pub const MAX_AGE_TICKS: u32 = (1 << 30) - 1;
 /// The stamp of an entry seen at `now`.
 #[inline]
 pub(crate) fn stamp(now: u32) -> u32 {
-    now | OCCUPIED
+    Stamp::at(now).0
 }
 
-/// A time of the caller's clock, as tables store it. Who looks up several keys at the same time
-/// makes it once.
+/// A time of the caller's clock, as tables store it. A caller makes it once for several look-ups at
+/// the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp(pub(crate) u32);
 
