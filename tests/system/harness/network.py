@@ -3,9 +3,11 @@
 Uses Mininet's Python API, never its `mn` command: `mn`, and above all `mn -c`, ends processes that are not its own.
 """
 
+import os
 import re
 import signal
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -147,7 +149,7 @@ class Network:
 
 
 class Pings:
-    """A running `ping` of one host to another."""
+    """A running `ping` of one host to another. It prints to a file: a pipe that nobody reads would stop it when it is full."""
 
     ANSWER = re.compile(r"^\[(\d+\.\d+)\] .*icmp_seq=(\d+).* time=([\d.]+) ms", re.MULTILINE)
 
@@ -155,20 +157,33 @@ class Pings:
         self.interval_s = interval_s
         words = ["ping", "-n", "-D", "-i", str(interval_s), "-W", str(PING_WAIT_S), target.IP()]
         self.name = f"{source.name} -> {target.name}"
+        self.printed = tempfile.TemporaryFile("w+")
         self.process = source.popen(words[:1] + (["-c", str(count)] if count else []) + words[1:],
-                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+                                    stdout=self.printed, stderr=subprocess.STDOUT)
         self.answers = None
 
     def wait(self, limit_s):
         """For pings with a count: waits until all were sent, and returns their answers."""
-        printed, _ = self.process.communicate(timeout=limit_s)
-        return self._read(printed)
+        self.process.wait(limit_s)
+        return self._read()
+
+    def go_on(self, limit_s):
+        """Waits for an answer that arrives after this call."""
+        now = time.time()
+        until(lambda: self._read()[-1:] and self.answers[-1][0] > now, limit_s, f"{self.name} goes on")
 
     def finish(self):
         """Ends it. Returns [(time of arrival, s since the epoch; sequence number from 1; round trip, ms)]."""
         self.process.send_signal(signal.SIGINT)
         return self.wait(5)
 
-    def _read(self, printed):
+    def lost(self):
+        """Numbers of the pings before the last answer that had none. Later ones may be under way."""
+        answered = {sequence for _, sequence, _ in self.answers}
+        return [sequence for sequence in range(1, max(answered)) if sequence not in answered]
+
+    def _read(self):
+        # Reading must not move the position, which is ping's too.
+        printed = os.pread(self.printed.fileno(), os.fstat(self.printed.fileno()).st_size, 0).decode()
         self.answers = [(float(at), int(sequence), float(ms)) for at, sequence, ms in self.ANSWER.findall(printed)]
         return self.answers
