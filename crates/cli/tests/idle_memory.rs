@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bellrock_openflow::{
-    Capabilities, FixedStr, FromSwitch, List, MacAddr, MultipartReply, Out, Port, PortDesc,
-    ReplyBody, RequestBody, ToSwitch, Version,
+    Bytes, Capabilities, FixedStr, FromSwitch, List, MacAddr, MatchView, MultipartReply, Out,
+    PacketInMessage, PacketInReason, Port, PortDesc, ReplyBody, RequestBody, ToSwitch, Version,
 };
 use bellrock_session::{SwitchDescription, Versions, switch};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -45,6 +45,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(1);
 /// Idle time before the measurement: several turns of every timer that runs each second.
 const IDLE: Duration = Duration::from_secs(3);
+/// Length of the frame that a host sends: an Ethernet frame of minimum length without its checksum.
+const MIN_FRAME_BYTES: usize = 60;
 /// Maximum number of bytes read or written at a time.
 const BUFFER_BYTES: usize = 1 << 16;
 
@@ -257,6 +259,25 @@ impl Connected {
         Ok(true)
     }
 
+    /// Sends a packet_in with the broadcast of a host.
+    fn send_broadcast(&mut self, out: &mut Out) -> Result<()> {
+        let mut frame = [0; MIN_FRAME_BYTES];
+        let (to, rest) = frame.split_at_mut(6);
+        to.fill(0xff);
+        rest.iter_mut().zip([2, 0, 0, 0, 0, 1]).for_each(|(byte, value)| *byte = value);
+        let packet = PacketInMessage {
+            buffer_id: None,
+            total_len: frame.len() as u16,
+            reason: PacketInReason::NoMatch,
+            table: 0,
+            cookie: PacketInMessage::NO_COOKIE,
+            matching: MatchView::port(Port(1)),
+            data: Bytes(&frame),
+        };
+        self.switch.send(0, &FromSwitch::PacketIn(packet), out)?;
+        self.write(out)
+    }
+
     /// Writes to the connection, whose empty buffers always have space for these few bytes.
     fn write(&mut self, out: &mut Out) -> Result<()> {
         self.stream.write_all(out.as_slice())?;
@@ -301,6 +322,11 @@ impl<'c> Switches<'c> {
                 return Err(format!("{} of {} switches are up", self.up()?, self.all.len()).into());
             }
             while self.turn()? {}
+        }
+        // A host of each sends a broadcast, as idle networks have them.
+        let new = self.all.len().saturating_sub(more as usize);
+        for connected in self.all.iter_mut().skip(new) {
+            connected.send_broadcast(&mut self.out)?;
         }
         let end = Instant::now() + IDLE;
         while Instant::now() < end {

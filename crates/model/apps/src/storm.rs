@@ -215,8 +215,13 @@ impl StormGuard {
         self.is_on() && millis(now) < began_ms + millis(REMEMBERED)
     }
 
-    /// Reports the end of a storm that is over. Called every second.
+    /// Reports the end of a storm that is over, and frees the memory of old frames. Called every
+    /// second.
     pub(crate) fn tick(&mut self, now: Duration) {
+        if now >= self.remembers_until {
+            // Most switches flood rarely, and the frames are half of an idle switch's memory.
+            self.frames = Vec::new();
+        }
         let until_ms = self.storm.until_ms.load(Ordering::Relaxed);
         self.is_known &= until_ms != 0;
         if until_ms == 0 || millis(now) < until_ms {
@@ -280,7 +285,7 @@ impl StormGuard {
             *old = frame;
             return;
         }
-        // Once, with full capacity: handlers do not allocate while packets come.
+        // With full capacity: handlers do not allocate while packets come.
         self.frames.reserve_exact(MAX_FRAMES - self.frames.len());
         self.frames.push(frame);
     }
