@@ -3,7 +3,7 @@
 #![no_main]
 
 #[allow(dead_code, unused_imports, reason = "the command uses the rest")]
-#[path = "../../crates/cli/src/decode/mod.rs"]
+#[path = "../../crates/lab/tools/src/decode/mod.rs"]
 mod decode;
 
 use decode::{CaptureProblem, Sink, StreamMessage, read_capture};

@@ -5,8 +5,8 @@
 use bellrock_api::{Event, Names, Network, Subscription, SubscriptionItem, Watch};
 use tracing::{debug, info, warn};
 
-/// Field with the name of an event. Only lines of events have it.
-pub(crate) const EVENT: &str = "event";
+/// Field of a log line with the name of an event. Only lines of events have it.
+pub const EVENT_FIELD: &str = "event";
 
 /// Logs an event with what it is about.
 macro_rules! log_event {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 #[cfg(feature = "control")]
-use bellrock_api::{Names, Publisher};
+use bellrock_api::{Names, Publisher, Watch};
 use bellrock_engine::Monitor;
 #[cfg(feature = "tls")]
 use bellrock_engine::{IdentityMap, TlsServer, TlsSettings, UnnamedIdentity};
@@ -21,6 +21,11 @@ pub struct NamesHandle(pub(crate) Arc<Publisher<Names>>);
 
 #[cfg(feature = "control")]
 impl NamesHandle {
+    /// Returns the names, also those to come.
+    pub fn watch(&self) -> &Watch<Names> {
+        self.0.watch()
+    }
+
     /// Replaces all names.
     pub fn set(&self, names: Names) {
         self.0.publish(names);

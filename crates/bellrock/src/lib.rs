@@ -48,10 +48,9 @@ pub use bellrock_api::etherparse;
 pub use bellrock_api::{counters, openflow};
 #[cfg(feature = "apps")]
 pub use bellrock_apps as apps;
+pub use bellrock_book as book;
 #[cfg(feature = "cluster")]
 pub use bellrock_cluster as cluster;
-#[cfg(feature = "config")]
-pub use bellrock_config as config;
 #[cfg(feature = "http")]
 pub use bellrock_northbound as http;
 #[cfg(feature = "control")]
@@ -63,7 +62,9 @@ pub use log::log_to_stderr;
 pub use modules::common::*;
 #[cfg(feature = "tls")]
 pub use modules::tls;
-pub use modules::{app, event, flow, names, network, packet, raw, role, settings, transaction};
+pub use modules::{
+    app, encoded, event, flow, names, network, packet, raw, role, settings, transaction,
+};
 pub use run_error::{Result, RunError};
 pub use signals::{Signal, Signals};
 
@@ -72,17 +73,11 @@ mod allow;
 mod cluster_node;
 #[cfg(feature = "cluster")]
 mod cluster_start;
-#[cfg(feature = "config")]
-pub mod configured;
 mod control_place;
 mod controller;
-pub mod encoded;
 mod event_log;
-mod experimenter;
 #[cfg(feature = "tls")]
 mod expiry_log;
-#[cfg(feature = "control")]
-mod file_store;
 mod handles;
 #[cfg(feature = "http")]
 mod http_face;
@@ -91,8 +86,6 @@ pub mod lab;
 mod log;
 mod modules;
 mod once;
-#[cfg(feature = "control")]
-mod operator;
 mod per_switch;
 #[cfg(feature = "tls")]
 mod pin_file;
@@ -101,8 +94,6 @@ mod port_watch;
 mod raw_owner;
 mod run_error;
 mod signals;
-#[cfg(any(feature = "control", feature = "tls"))]
-mod state_file;
 #[cfg(feature = "control")]
 mod table_log;
 

@@ -8,7 +8,7 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-use crate::event_log::EVENT;
+use crate::event_log::EVENT_FIELD;
 
 /// Lowest level that is written.
 const LEVEL: Level = Level::INFO;
@@ -74,10 +74,10 @@ struct Parts {
 impl Visit for Parts {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         let name = field.name();
-        self.is_event |= name == EVENT;
+        self.is_event |= name == EVENT_FIELD;
         let _ = match name {
             "message" => write!(self.message, "{value:?}"),
-            _ if self.is_event && name != EVENT => Ok(()),
+            _ if self.is_event && name != EVENT_FIELD => Ok(()),
             _ => write!(self.fields, " {name}={value:?}"),
         };
     }

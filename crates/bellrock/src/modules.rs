@@ -87,6 +87,14 @@ pub mod event {
         MAX_APP_EVENT_TEXT_BYTES, OPEN_ALARMS_KEPT, StormSign, Subscription, SubscriptionItem,
         Suspicion,
     };
+
+    pub use crate::event_log::EVENT_FIELD;
+}
+
+/// Messages of OpenFlow as bytes, for what the library has no method for: those of experimenters
+/// above all.
+pub mod encoded {
+    pub use bellrock_services::encoded::{EncodedError, request, send};
 }
 
 /// Packets: their headers, and packets that are built.
@@ -136,14 +144,14 @@ pub mod settings {
     pub use bellrock_engine::{EngineSettings, IdleMode, Limits, Pinning, StartError, WriteMode};
 
     #[cfg(feature = "control")]
-    pub use crate::file_store::FileStoreError;
-    #[cfg(feature = "control")]
     pub use crate::handles::NamesHandle;
     #[cfg(feature = "tls")]
     pub use crate::handles::TlsHandle;
     pub use crate::handles::{LimitsHandle, Liveness};
     #[cfg(feature = "control")]
-    pub use crate::operator::{ReloadFn, StaticFileError, open_static_file};
+    pub use bellrock_book::file::FileStoreError;
+    #[cfg(feature = "control")]
+    pub use bellrock_operator::{ReloadFn, StaticFileError, open_static_file};
 }
 
 /// TLS towards switches: certificates, and the datapath ids that they speak for (feature `tls`).

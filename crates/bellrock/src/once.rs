@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 #[cfg(feature = "cluster")]
 use bellrock_api::Scope;
+use bellrock_book::leadership::Leadership;
 #[cfg(feature = "cluster")]
 use bellrock_cluster::SharedStores;
-use bellrock_services::leadership::Leadership;
 
 use crate::controller::ControllerBuilder;
 use crate::run_error::Result;
@@ -35,9 +35,9 @@ impl ControllerBuilder {
         self
     }
 
-    /// Uses these stores of the cluster, whose thread runs already.
-    #[cfg(feature = "config")]
-    pub(crate) fn shared_stores(mut self, stores: &SharedStores) -> Self {
+    /// Uses these stores of the cluster, whose thread runs already (feature `cluster`).
+    #[cfg(feature = "cluster")]
+    pub fn shared_stores(mut self, stores: &SharedStores) -> Self {
         self.once.stores = Some(stores.clone());
         self
     }

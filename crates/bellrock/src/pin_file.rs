@@ -15,7 +15,7 @@ use bellrock_engine::{
 };
 use tracing::warn;
 
-use crate::state_file;
+use bellrock_book::file::state_file;
 
 /// Maximum length of a line, in bytes: more than a datapath id, a fingerprint and a name need.
 const MAX_LINE_BYTES: u64 = 512;

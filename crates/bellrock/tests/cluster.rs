@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 use bellrock::apps::quarantine::{BlockLists, Quarantine};
 #[cfg(feature = "apps")]
 use bellrock::apps::static_entries::{Static, StaticEntries};
+use bellrock::book::MemoryStore;
+use bellrock::book::leadership::Leadership;
 use bellrock::names::Names;
 use bellrock::prelude::*;
 use bellrock::query::{
@@ -23,8 +25,6 @@ use bellrock::query::{
     Block, ListBlocked, ReloadAnswer, SetSharedConfig, SetStatic, SharedConfig, SharedConfigHandle,
     StaticEntry, StaticFlow, Unblock,
 };
-use bellrock::services::leadership::Leadership;
-use bellrock::services::store::MemoryStore;
 use bellrock::{Controller, ControllerBuilder};
 
 struct Nothing;

@@ -45,7 +45,7 @@ async fn count_hosts(network: Network) {
 // ANCHOR_END: once
 
 // ANCHOR: stored
-use bellrock::services::store::{BookModel, EntryBook};
+use bellrock::book::{BookModel, EntryBook};
 
 /// What is stored: the largest number of hosts so far.
 #[derive(Default)]
@@ -82,11 +82,11 @@ use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use bellrock::lab::{Lab, single};
-use bellrock::services::leadership::Leadership;
-use bellrock::services::store::{
+use bellrock::book::leadership::Leadership;
+use bellrock::book::{
     CommitFuture, EntryStore, Life, MemoryStore, StoreChange, StoreEvents, StoreLimits,
 };
+use bellrock::lab::{Lab, single};
 
 /// Names of the nodes.
 const NODES: [&str; 2] = ["a", "b"];

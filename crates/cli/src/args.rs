@@ -14,11 +14,8 @@ use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, Parser, Subcommand}
 
 use super::ask::Ask;
 use super::bench::BenchArgs;
-use super::decode::command::DecodeArgs;
-use super::demo::DemoArgs;
 use super::doctor::DoctorArgs;
 use super::documents::{CompletionsArgs, ManualPagesArgs};
-use super::emulate::EmulateArgs;
 use super::new::NewArgs;
 use super::operate::bandwidth::{ReleaseArgs, ReserveArgs};
 use super::operate::clean::CleanArgs;
@@ -32,10 +29,9 @@ use super::operate::relays::RelaysArgs;
 use super::operate::static_entries::StaticArgs;
 use super::pki::PkiArgs;
 use super::python::OskenArgs;
-use super::record::RecordArgs;
-use super::replay::ReplayArgs;
 use super::start::SharedTable;
 use super::token::TokenArgs;
+use bellrock_tools::{DecodeArgs, DemoArgs, EmulateArgs, RecordArgs, ReplayArgs};
 
 /// An OpenFlow controller
 #[derive(Debug, Parser)]

@@ -1,40 +1,32 @@
 //! The command `bellrock`, with one module for each part.
 //!
 //! `args` and `operate` are the command line, `start` runs the controller, `ask` asks a running
-//! one, `show` prints answers, `decode` reads captures, `record` and `replay` make and play
-//! recordings, `bench` is the load generator, `emulate` an emulated network, and `demo` a
-//! controller with such a network.
+//! one, `show` prints answers, and `bench` is the load generator. The tools of a laboratory are in
+//! the crate `tools`.
 
-mod amounts;
 mod args;
 mod ask;
 mod bench;
-mod decode;
-mod demo;
 mod doctor;
 mod documents;
-mod emulate;
-mod ending;
 mod new;
 mod operate;
 mod pki;
 mod problems;
 mod python;
-mod record;
-mod replay;
 mod show;
 mod start;
 mod token;
 mod usage_error;
-mod versions;
 
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
-use bellrock::configured::{self, RunOptions, Store};
 use bellrock_config::{Change, Checked, Config, FileError, Sources, default_yaml};
+use bellrock_daemon::{RunOptions, Store};
 use bellrock_query as query;
+use bellrock_tools::terminal;
 use clap::Parser;
 
 use args::{Cli, Command, EventsArgs, HostsArgs, OfSwitch, Run};
@@ -55,6 +47,15 @@ enum Failure {
     Wrong(String),
 }
 
+impl From<terminal::Failure> for Failure {
+    fn from(failure: terminal::Failure) -> Self {
+        match failure {
+            terminal::Failure::Failed(why) => Failure::Failed(why),
+            terminal::Failure::Wrong(why) => Failure::Wrong(why),
+        }
+    }
+}
+
 impl From<FileError> for Failure {
     fn from(error: FileError) -> Self {
         Failure::Wrong(error.to_string())
@@ -63,13 +64,13 @@ impl From<FileError> for Failure {
 
 impl From<serde_json::Error> for Failure {
     fn from(error: serde_json::Error) -> Self {
-        Failure::Failed(format!("the result cannot be written as JSON: {error}"))
+        terminal::Failure::from(error).into()
     }
 }
 
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
-        Failure::Failed(error.to_string())
+        terminal::Failure::from(error).into()
     }
 }
 
@@ -206,28 +207,28 @@ fn main() -> ExitCode {
         Command::Completions(args) => documents::completions(&args),
         Command::ManualPages(args) => documents::manual_pages(&args),
         Command::Bench(asked) => bench::run(&asked),
-        Command::Demo(asked) => demo::run(&asked),
+        Command::Demo(asked) => bellrock_tools::demo(&asked).map_err(Failure::from),
         Command::Doctor(args) => match doctor::run(&args) {
             Ok(true) => Ok(()),
             // Problems have been printed.
             Ok(false) => return ExitCode::FAILURE,
             Err(failure) => Err(failure),
         },
-        Command::Emulate(asked) => match emulate::run(&asked) {
+        Command::Emulate(asked) => match bellrock_tools::emulate(&asked) {
             Ok(true) => Ok(()),
             // Lost pings and failed commands have been printed.
             Ok(false) => return ExitCode::FAILURE,
-            Err(failure) => Err(failure),
+            Err(failure) => Err(failure.into()),
         },
-        Command::Record(args) => record::run(&args),
-        Command::Replay(args) => match replay::run(&args) {
+        Command::Record(args) => bellrock_tools::record(&args).map_err(Failure::from),
+        Command::Replay(args) => match bellrock_tools::replay(&args) {
             Ok(outcome) if outcome.is_success() => Ok(()),
             // What failed or differs has been printed.
             Ok(_) => return ExitCode::FAILURE,
-            Err(failure) => Err(failure),
+            Err(failure) => Err(failure.into()),
         },
         Command::OskenManager(args) => python::run_osken(&args),
-        Command::Decode(asked) => match decode::command::run(&asked) {
+        Command::Decode(asked) => match bellrock_tools::decode(&asked) {
             Ok(outcome) if outcome.faults == 0 => Ok(()),
             // Faults have been printed at their places.
             Ok(_) => return ExitCode::FAILURE,
@@ -276,7 +277,7 @@ fn run_controller(run: &Run) -> Result<(), Failure> {
         let why = "--reload loads files with apps in Python again; there is none, such as --app ./my_app.py";
         return Err(Failure::Wrong(why.to_owned()));
     }
-    let log_level = configured::start_log(&config);
+    let log_level = bellrock_daemon::start_log(&config);
     let warnings = misspelled().into_iter().chain(warnings);
     // The level says that it is one.
     warnings.for_each(|warning| tracing::warn!("{}", warning.replacen(": warning: ", ": ", 1)));
@@ -312,7 +313,7 @@ fn check_file(path: &Path, from: Option<&Path>) -> Result<bool, Failure> {
     };
     let mut needs_restart = false;
     if let Some((from, before)) = before {
-        let difference = configured::difference(&before, &config);
+        let difference = bellrock_daemon::difference(&before, &config);
         needs_restart = difference.at(Change::Restart).next().is_some();
         let from = from.display();
         match difference.changes.len() {
@@ -326,7 +327,7 @@ fn check_file(path: &Path, from: Option<&Path>) -> Result<bool, Failure> {
 
 /// The configuration of a file that can be used.
 fn usable(path: &Path) -> Result<Checked, Failure> {
-    let checked = configured::check(&Sources::file(path), Store::Free)?;
+    let checked = bellrock_daemon::check(&Sources::file(path), Store::Free)?;
     match checked.errors.is_empty() {
         true => Ok(checked),
         false => Err(Failure::Wrong([checked.errors, checked.warnings].concat().join("\n"))),
@@ -335,16 +336,12 @@ fn usable(path: &Path) -> Result<Checked, Failure> {
 
 /// Prints to standard output. A closed output (`| head`) is no failure.
 fn print(text: &str) -> Result<(), Failure> {
-    print_more(text).map(|_| ())
+    Ok(terminal::print(text)?)
 }
 
 /// Prints a part of the output. Returns whether somebody still reads it.
 fn print_more(text: &str) -> Result<bool, Failure> {
-    match io::stdout().lock().write_all(text.as_bytes()) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-        Err(error) => Err(error.into()),
-    }
+    Ok(terminal::print_more(text)?)
 }
 
 /// A new directory for a test.

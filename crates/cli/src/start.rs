@@ -1,8 +1,8 @@
 //! Runs a controller from its configuration, until a signal ends it.
 
-use bellrock::configured::{Configured, LogLevel, NotRun, RunOptions, SharedTableKind};
 use bellrock::{RunError, Signal};
 use bellrock_config::Config;
+use bellrock_daemon::{Configured, LogLevel, NotRun, RunOptions, SharedTableKind};
 
 /// Implementation of the table that all switches of `global_learning` share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]

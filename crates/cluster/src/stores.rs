@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bellrock_services::store::{
+use bellrock_book::{
     COMMITS, CommitFuture, EntryStore, Life, NotStored, StoreChange, StoreEvent, StoreEvents,
     StoreLimits, StoredChange, StoredEntry, Stream,
 };

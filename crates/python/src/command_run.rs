@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bellrock::config::{Checked, Config};
-use bellrock::configured::{
+use bellrock::{Signal, Signals};
+use bellrock_config::{Checked, Config};
+use bellrock_daemon::{
     Configured, LogLevel, NotRun, PythonRun, ReloadHandle, RunOptions, start_log,
 };
-use bellrock::{Signal, Signals};
 use bellrock_detached::Feed;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

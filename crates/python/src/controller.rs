@@ -8,9 +8,9 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bellrock::config::apps::PythonFile;
-use bellrock::configured::{Configured, NotRun};
 use bellrock::{Controller, ControllerBuilder, RunError};
+use bellrock_config::apps::PythonFile;
+use bellrock_daemon::{Configured, NotRun};
 use bellrock_detached::Feed;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

@@ -4,10 +4,10 @@ use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use bellrock::config::{Checked, Override, Sources, settings};
-use bellrock::configured::{Configured, LogLevel, RunOptions, start_log, start_log_to};
 use bellrock::openflow::frame;
 use bellrock::raw::{RawConnection, RawEvent, RawOwner, RawSendError, RawUp};
+use bellrock_config::{Checked, Override, Sources, settings};
+use bellrock_daemon::{Configured, LogLevel, RunOptions, start_log, start_log_to};
 use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

@@ -58,13 +58,13 @@ use crate::http_face::serve_http;
 use crate::log::log_to_stderr;
 use crate::once::Once;
 #[cfg(feature = "control")]
-use crate::operator::{ControllerOperator, Handles, ReloadFn, Run};
-#[cfg(feature = "control")]
 use crate::port_watch::watch_ports;
 use crate::run_error::{Result, RunError};
 use crate::signals::Signals;
 #[cfg(feature = "control")]
 use crate::table_log::log_tables;
+#[cfg(feature = "control")]
+use bellrock_operator::{ControllerOperator, Handles, ReloadFn, Run};
 
 /// Runs a controller with this one app: short for `Controller::builder().app(app).run()`.
 ///

@@ -7,9 +7,9 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::suite::{ReportArgs, SuiteArgs};
 use super::targets::TargetsArgs;
-use crate::versions::version_parser;
 use bellrock_config::values;
 use bellrock_openflow::Version;
+use bellrock_tools::terminal::version_parser;
 
 /// Measure a controller: emulate switches, and verify every answer
 ///

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use bellrock_bench::TestStep;
 use bellrock_bench::peer::{self, Contestant, ContestantRole, ContestantVariant, PeerError};
-use bellrock_bench::suite::{self, Finished, Suite, SuiteError, SuiteProgress};
 use bellrock_openflow::Version;
+use bellrock_studies::suite::{self, Finished, Suite, SuiteError, SuiteProgress};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::super::{Failure, print};
 use super::{resolve, time};
-use crate::versions::version_parser;
+use bellrock_tools::terminal::version_parser;
 
 /// Default time of each run and of the load before it; second is the short form (`--quick`).
 const DURATION: [Duration; 2] = [Duration::from_secs(3), Duration::from_millis(500)];

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bellrock_bench::LoadTls;
 use bellrock_bench::peer::{self, Contestant, ContestantRole, ContestantVariant};
-use bellrock_bench::targets::{
+use bellrock_studies::targets::{
     self, Effort, ROWS, TablePosition, TargetVerdict, Targets, TargetsError, TargetsProgress,
     TlsContestant,
 };

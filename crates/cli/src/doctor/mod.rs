@@ -12,8 +12,8 @@ mod python;
 
 use std::path::PathBuf;
 
-use bellrock::configured::{Store, check};
 use bellrock_config::{Checked, Config, Sources};
+use bellrock_daemon::{Store, check};
 use clap::Args;
 use serde::Serialize;
 

@@ -4,9 +4,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use bellrock::configured::static_store_path;
 use bellrock_config::Config;
 use bellrock_config::apps::AppChoice;
+use bellrock_daemon::static_store_path;
 
 use super::Finding;
 

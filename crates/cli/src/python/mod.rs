@@ -12,8 +12,8 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use bellrock::configured::{PythonRun, RunOptions};
 use bellrock_config::Config;
+use bellrock_daemon::{PythonRun, RunOptions};
 use clap::Args;
 
 use crate::Failure;

@@ -18,7 +18,6 @@ mod quarantine;
 mod relays;
 mod reservations;
 mod static_entries;
-mod table;
 
 use std::fmt::Write;
 
@@ -29,6 +28,8 @@ use bellrock_query::{
     ReloadAnswer, RenewedFileRow, SettingChangeRow, Status, SwitchRow, TaskRow, TaskState,
 };
 
+use bellrock_tools::terminal::{named_table, wide_table};
+pub(crate) use bellrock_tools::terminal::{printable, table};
 pub(crate) use circuits::circuits;
 pub(crate) use cluster::{cluster, cluster_switches, shared_config};
 pub(crate) use flows::{flow_counts, flows};
@@ -44,8 +45,6 @@ pub(crate) use quarantine::{blocked, quarantine};
 pub(crate) use relays::relays;
 pub(crate) use reservations::reservations;
 pub(crate) use static_entries::{static_answer, static_entries};
-pub(crate) use table::table;
-use table::{named_table, wide_table};
 
 /// Maximum number of missing switches whose names are printed.
 const MAX_MISSING_SHOWN: usize = 10;
@@ -402,19 +401,6 @@ pub(crate) fn duration(seconds: u64) -> String {
         () if minutes > 0 => format!("{minutes}m {}s", seconds % 60),
         () => format!("{seconds}s"),
     }
-}
-
-/// Escapes text from outside for a terminal.
-pub(crate) fn printable(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for char in text.chars() {
-        match char {
-            ' '..='~' => shown.push(char),
-            _ if char.is_alphanumeric() => shown.push(char),
-            _ => shown.extend(char.escape_default()),
-        }
-    }
-    shown
 }
 
 /// Formats JSON, indented and in ASCII. Other characters become `\u` escapes.

@@ -226,7 +226,7 @@ fn bad_use_is_told_before_anything_is_measured() {
 fn the_help_names_every_experiment() {
     let (status, help, _) = bench(&["suite", "--help"]);
     assert_eq!(status, 0);
-    for experiment in bellrock_bench::suite::EXPERIMENTS {
+    for experiment in bellrock_studies::suite::EXPERIMENTS {
         assert!(help.contains(experiment.name), "no {} in the help", experiment.name);
     }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bellrock_api::runtime::EmptyNetwork;
+use bellrock_book::{BookModel, Draft, EntryBook, NotOrdered, Words};
 use bellrock_cluster::SharedStores;
-use bellrock_services::store::{BookModel, Draft, EntryBook, NotOrdered, Words};
 
 use crate::servers::{Cluster, within};
 

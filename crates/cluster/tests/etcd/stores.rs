@@ -1,10 +1,10 @@
 //! Entries that nodes share: what every store must do, on etcd, and what etcd brings with it.
 
-#[path = "../../../model/services/tests/services/shared/store_suite.rs"]
+#[path = "../../../model/book/tests/shared/store_suite.rs"]
 mod suite;
 
+use bellrock_book::{COMMITS, EntryStore, NotStored, StoreChange, StoreEvent};
 use bellrock_cluster::{SharedStore, SharedStores};
-use bellrock_services::store::{COMMITS, EntryStore, NotStored, StoreChange, StoreEvent};
 use futures_lite::StreamExt;
 
 use crate::servers::{Cluster, within};

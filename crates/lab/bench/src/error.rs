@@ -168,7 +168,7 @@ pub enum BenchError {
 
 impl BenchError {
     /// Maps a system error to [`BenchError::System`], for `map_err`. `what` is what failed.
-    pub(crate) fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> Self {
+    pub fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> Self {
         move |error| BenchError::System { what, error: error.into() }
     }
 }

@@ -81,7 +81,7 @@ pub fn run(
 
 /// A test whose switches are connected and whose destinations are known. It can run several times;
 /// in between, the generator is silent.
-pub(crate) struct ConnectedTest<'p> {
+pub struct ConnectedTest<'p> {
     lead: Lead<'p>,
     /// Counts of the messages of [`ConnectedTest::settle`], until the next run adds them.
     settled: AnswerTally,
@@ -89,7 +89,7 @@ pub(crate) struct ConnectedTest<'p> {
 
 impl<'p> ConnectedTest<'p> {
     /// Connects the switches. Waits until the controller knows the destinations.
-    pub(crate) fn begin(
+    pub fn begin(
         load: &Load,
         watch: &MeasuredProcess,
         progress: Box<dyn FnMut(TestProgress) + 'p>,
@@ -108,7 +108,7 @@ impl<'p> ConnectedTest<'p> {
     }
 
     /// Sends the load for `duration` without measuring. Wrong answers count with the next run.
-    pub(crate) fn settle(&mut self, duration: Duration) -> Result<(), BenchError> {
+    pub fn settle(&mut self, duration: Duration) -> Result<(), BenchError> {
         if duration.is_zero() {
             return Ok(());
         }
@@ -121,7 +121,7 @@ impl<'p> ConnectedTest<'p> {
     }
 
     /// Runs the load as often as it asks for.
-    pub(crate) fn runs(&mut self) -> Result<Report, BenchError> {
+    pub fn runs(&mut self) -> Result<Report, BenchError> {
         let load = Arc::clone(&self.lead.load);
         let mut runs = Vec::new();
         let mut latency = Latencies::new()?.take();

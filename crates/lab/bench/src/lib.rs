@@ -13,8 +13,7 @@
 //! looks twice as fast; it leaves Nagle's algorithm on; it spins; its buffer grows without limit if
 //! the reader is slow.
 //!
-//! [`targets`] measures the targets of this project's engine, row by row. [`callgrind`] counts user
-//! instructions, for [`targets`] and for tests.
+//! [`callgrind`] counts user instructions, for targets and for tests.
 //!
 //! # What it is not
 //! It does not depend on the controller that it measures. Of this workspace it uses only the codec
@@ -30,10 +29,9 @@
 //! write. Each packet is a pure function of its number ([`draw`]) and is written by patching
 //! ([`packet`]). Each message received is compared with the right answer (`verify`).
 //!
-//! [`suite`] repeats the experiments of the studies. It runs controllers in turn ([`peer`]), plots
-//! the results ([`plot`]), and shows the published figures beside them ([`published`]).
+//! The crate `studies` repeats the experiments of the studies with it, and runs controllers in turn
+//! ([`peer`]).
 
-pub mod attack;
 pub mod callgrind;
 mod compare;
 mod control;
@@ -44,16 +42,12 @@ mod lead;
 mod load;
 pub mod packet;
 pub mod peer;
-pub mod plot;
 mod poller;
 mod print;
 mod process;
-pub mod published;
 mod report;
 pub mod responder;
-pub mod suite;
-pub mod targets;
-mod threads;
+pub mod threads;
 mod tls;
 mod usage;
 mod verify;
@@ -62,11 +56,12 @@ mod window;
 pub use bellrock_tls::TlsFileError;
 pub use compare::{Comparison, ENOUGH_PAIRS, Side, alternate};
 pub use error::{BenchError, LoadError};
-pub use lead::{MeasuredProcess, TestProgress, TestStep, run};
+pub use lead::{ConnectedTest, MeasuredProcess, TestProgress, TestStep, run};
 pub use load::{
     Destinations, GeneratorCores, HostOrder, Load, LoadMode, MAX_DPID, MAX_IN_FLIGHT,
     MAX_IN_FLIGHT_TOTAL, MAX_MACS, MAX_SWITCHES, MAX_THREADS,
 };
+pub use print::Nanoseconds;
 pub use process::{ControllerProcess, free_address};
 pub use report::{
     EnergyReport, Fairness, LatencyReport, LittlesLaw, LoadSummary, RateBound, Report, RunReport,

@@ -281,7 +281,7 @@ impl PacketTemplate {
 }
 
 /// Length of a packet_in in bytes.
-pub(crate) const fn packet_in_len(version: Version) -> usize {
+pub const fn packet_in_len(version: Version) -> usize {
     frame_at(version.family()) + FRAME_LEN
 }
 

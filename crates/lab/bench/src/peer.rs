@@ -93,17 +93,17 @@ impl Contestant {
     }
 
     /// Returns whether the command has a placeholder for the size of a read.
-    pub(crate) fn has_read_size(&self) -> bool {
+    pub fn has_read_size(&self) -> bool {
         self.command.contains("{read_bytes}")
     }
 
     /// Returns whether a variant of this name exists.
-    pub(crate) fn has_variant(&self, name: &str) -> bool {
+    pub fn has_variant(&self, name: &str) -> bool {
         self.variants.iter().any(|variant| variant.name == name)
     }
 
     /// Returns its file, if it needs one, and those of its variants: names and contents.
-    pub(crate) fn files(&self) -> impl Iterator<Item = &(String, String)> {
+    pub fn files(&self) -> impl Iterator<Item = &(String, String)> {
         self.file.iter().chain(self.variants.iter().map(|variant| &variant.file))
     }
 

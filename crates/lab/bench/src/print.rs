@@ -260,7 +260,7 @@ impl fmt::Display for LatencyLine<'_> {
 }
 
 /// Writes nanoseconds in a readable unit.
-pub(crate) struct Nanoseconds(pub(crate) f64);
+pub struct Nanoseconds(pub f64);
 
 impl fmt::Display for Nanoseconds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -27,7 +27,9 @@ pub struct Report {
 }
 
 impl Report {
-    pub(crate) fn new(
+    /// Puts a report together from runs of a load, and all their latencies.
+    #[must_use]
+    pub fn new(
         load: &Load,
         runs: Vec<RunReport>,
         histogram: Histogram<u64>,
@@ -38,7 +40,7 @@ impl Report {
     }
 
     /// Adds the runs of another report on the same load.
-    pub(crate) fn absorb(&mut self, other: Report) {
+    pub fn absorb(&mut self, other: Report) {
         self.runs.extend(other.runs);
         self.failure = self.failure.take().or(other.failure);
         // Both have the same bounds, so no value is out of range.

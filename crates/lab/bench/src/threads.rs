@@ -14,7 +14,7 @@ const OTHER_FILES: u64 = 64;
 const ADDED_NICENESS: i32 = 10;
 
 /// Lets the threads that measure go first: an attack on the same core must not delay their clock.
-pub(crate) fn lower_priority() {
+pub fn lower_priority() {
     // On Linux it is of this thread alone, and of those that it starts.
     let _ = nice(ADDED_NICENESS);
 }
@@ -38,12 +38,12 @@ pub(crate) fn keep_on(cores: &[usize]) -> Result<(), BenchError> {
 }
 
 /// Returns the cores that this process may use.
-pub(crate) fn usable_cores() -> Vec<usize> {
+pub fn usable_cores() -> Vec<usize> {
     core_affinity::get_core_ids().unwrap_or_default().iter().map(|core| core.id).collect()
 }
 
 /// Checks that these cores can be pinned to, before threads start.
-pub(crate) fn check_cores(cores: &[usize]) -> Result<(), BenchError> {
+pub fn check_cores(cores: &[usize]) -> Result<(), BenchError> {
     let usable = usable_cores();
     match cores.iter().find(|core| !usable.contains(core)) {
         Some(core) => Err(BenchError::NoSuchCore { core: *core, usable }),
@@ -52,7 +52,7 @@ pub(crate) fn check_cores(cores: &[usize]) -> Result<(), BenchError> {
 }
 
 /// Raises the soft limit of open files, often 1,024, as far as needed: each connection is a file.
-pub(crate) fn allow_files(switches: u32) -> Result<(), BenchError> {
+pub fn allow_files(switches: u32) -> Result<(), BenchError> {
     let needed = u64::from(switches) + OTHER_FILES;
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|current| current >= needed) {

@@ -18,3 +18,15 @@ pub use global_learning::GlobalLearning;
 pub use hub::Hub;
 pub use learning::{Learning, LearningSettings, MatchKind};
 pub use routing::{Routing, RoutingMode, RoutingSettings};
+
+/// Names of the apps that come with Bellrock, as in a configuration.
+pub const NAMES: [&str; 8] = [
+    "learning",
+    "global_learning",
+    "routing",
+    "hub",
+    "quarantine",
+    "static",
+    "provisioning",
+    "bandwidth",
+];

@@ -21,16 +21,15 @@
 //!
 //! [`outdated_flows`] uses desired, and serves discovery and hosts.
 //!
-//! [`store`] uses none of them: it is the interface of what outlasts a controller, and
-//! [`leadership`] uses only it. [`exchange`] is between discovery and hosts and the same services
-//! of other controllers.
+//! [`exchange`] is between discovery and hosts and the same services of other controllers.
+//! [`encoded`] sends messages that are given as bytes.
 
 pub mod chain;
 pub mod desired;
 pub mod discovery;
+pub mod encoded;
 pub mod exchange;
 pub mod hosts;
-pub mod leadership;
 pub mod outdated_flows;
 pub mod outside_loops;
 mod own_flows;
@@ -38,7 +37,6 @@ pub mod paths;
 pub mod programming;
 mod registry;
 pub mod reserved;
-pub mod store;
 #[cfg(test)]
 mod testing;
 pub mod wait;

@@ -140,11 +140,6 @@ impl AppChoice {
     }
 }
 
-/// Returns the names of all apps that can be chosen.
-pub fn app_names() -> impl Iterator<Item = &'static str> {
-    KNOWN.iter().map(|known| known.name)
-}
-
 /// All apps that can be chosen.
 pub const KNOWN: &[Known] = &[
     Known {

@@ -15,7 +15,7 @@
 //! - [`files`] reads the files that settings name.
 //!
 //! # What it is not
-//! It starts nothing: `bellrock::configured` makes controllers of a [`Config`]. It knows no flag by
+//! It starts nothing: `bellrock_daemon` makes controllers of a [`Config`]. It knows no flag by
 //! its syntax: the command line belongs to the command.
 
 mod allow;
@@ -56,7 +56,6 @@ use read::{Reading, Table};
 use yaml::{Entry, Node, Value};
 
 pub use allow::AppLimits;
-pub use apps::app_names;
 pub use cluster::{
     CLUSTER_NODES, ClusterConfig, ClusterTlsConfig, EtcdConfig, EtcdEndpoint,
     MAX_CLUSTER_NAME_BYTES, MAX_ETCD_ENDPOINTS,

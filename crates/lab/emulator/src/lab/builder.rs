@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bellrock_api::runtime::DynApp;
 use bellrock_api::{App, Version};
+use bellrock_book::leadership::Leadership;
 use bellrock_services::chain::{self, AppRole, ServiceSettings};
-use bellrock_services::leadership::Leadership;
 use bellrock_session::Versions;
 use bellrock_worker::WorkerSettings;
 

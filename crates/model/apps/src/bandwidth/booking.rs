@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bellrock_api::{Dpid, HostId, SwitchPort};
-use bellrock_services::store::{BookModel, Draft, EntryBook, Words};
+use bellrock_book::{BookModel, Draft, EntryBook, Words};
 
 use super::ledger::{Ledger, LinkDirection};
 use super::route::HostRoute;

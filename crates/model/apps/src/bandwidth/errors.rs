@@ -1,8 +1,8 @@
 //! Why requests and releases fail.
 
 use bellrock_api::{Dpid, HostId, SwitchPort};
+use bellrock_book::NotOrdered;
 use bellrock_services::desired::NotCommitted;
-use bellrock_services::store::NotOrdered;
 
 use super::{Kbps, LinkDirection, MAX_RESERVATIONS, NotOneHost};
 

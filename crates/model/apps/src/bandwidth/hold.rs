@@ -10,9 +10,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bellrock_api::{AppEvent, Dpid, Network};
+use bellrock_book::{Draft, NotOrdered};
 use bellrock_services::desired::{Commit, Desired, DesiredFlows, NotCommitted};
 use bellrock_services::paths::paths;
-use bellrock_services::store::{Draft, NotOrdered};
 use futures_lite::FutureExt;
 
 use super::booking::{self, BookedModel, Booking, Status, Work, take};

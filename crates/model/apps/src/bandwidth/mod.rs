@@ -29,10 +29,10 @@ use bellrock_api::{
     App, Dpid, EarlierFlows, Forwards, HostId, Hosts, Needs, Network, Publisher, SwitchInfo,
     SwitchPort,
 };
+use bellrock_book::{EntryStore, MemoryStore};
 use bellrock_services::desired::{Desired, DesiredFlows};
 use bellrock_services::hosts::{ask_for, believe};
 use bellrock_services::paths::paths;
-use bellrock_services::store::{EntryStore, MemoryStore};
 use futures_lite::FutureExt;
 
 use booking::{Booking, Bookings};

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bellrock_api::runtime::Promise;
 use bellrock_api::{HostId, Network};
+use bellrock_book::{Draft, NotOrdered};
 use bellrock_services::desired::NotCommitted;
-use bellrock_services::store::{Draft, NotOrdered};
 
 use super::booking::{
     self, BookedModel, Booking, CandidateRoute, Status, Work, free_id, reserved, take,

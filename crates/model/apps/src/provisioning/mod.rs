@@ -12,7 +12,7 @@
 //! - `task` does so for all circuits whenever the network or the store changes.
 //!
 //! One controller of a cluster decides, the leader of the store
-//! ([`EntryBook`](bellrock_services::store::EntryBook)); a controller that is alone leads itself.
+//! ([`EntryBook`](bellrock_book::EntryBook)); a controller that is alone leads itself.
 //! Each hands what is stored to [desired state](bellrock_services::desired). That service installs
 //! the difference in the switches that obey this controller, in an order without gaps, with each
 //! flow confirmed, also after a restart.
@@ -35,9 +35,9 @@ use std::time::Duration;
 use bellrock_api::{
     App, EarlierFlows, Forwards, Needs, Network, Publisher, SwitchInfo, SwitchPort,
 };
+use bellrock_book::{EntryStore, MemoryStore};
 use bellrock_services::desired::DesiredFlows;
 use bellrock_services::reserved::reserve;
-use bellrock_services::store::{EntryStore, MemoryStore};
 
 pub use circuit::{Circuit, Conflict, Endpoint, MAX_ENDPOINTS, NoCircuit, conflicts};
 pub(crate) use layout::FIRST_GROUP;

@@ -10,8 +10,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use bellrock_api::SwitchPort;
+use bellrock_book::{BookModel, EntryBook, Words};
 use bellrock_services::paths::Hop;
-use bellrock_services::store::{BookModel, EntryBook, Words};
 
 use super::circuit::{Circuit, MAX_ENDPOINTS};
 use super::layout::{CircuitLayout, LayoutNumbers, generation_tags, layout};

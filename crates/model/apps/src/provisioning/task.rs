@@ -7,10 +7,10 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bellrock_api::{AppEvent, Latencies, Network, SwitchPort};
+use bellrock_book::{Draft, NotOrdered};
 use bellrock_services::desired::{Desired, DesiredState};
 use bellrock_services::paths::{Hop, Paths, paths};
 use bellrock_services::reserved::{release, reserve};
-use bellrock_services::store::{Draft, NotOrdered};
 use bellrock_services::wait::wait_until;
 use futures_lite::FutureExt;
 

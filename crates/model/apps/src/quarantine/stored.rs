@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bellrock_api::Network;
-use bellrock_services::store::{BookModel, Draft, EntryBook, EntryStore, NotOrdered, Words};
+use bellrock_book::{BookModel, Draft, EntryBook, EntryStore, NotOrdered, Words};
 
 use super::list::{Blocked, MAX_BLOCKED};
 use super::lists::{BlockLists, NotChanged};

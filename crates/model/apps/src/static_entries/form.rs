@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use bellrock_api::openflow::{Band, BandType, FlowCommand, Group, GroupType, MeterFlags, Port};
 use bellrock_api::{BucketEntry, Flow, GroupEntry, Match, MeterEntry, parse_actions};
+use bellrock_book::Words;
 use bellrock_services::desired::DesiredEntry;
-use bellrock_services::store::Words;
 
 use super::order::StaticEntry;
 

@@ -9,7 +9,7 @@
 //! cannot be the same flow, group or meter of a switch, an order cannot touch entries of another
 //! owner, and a group or meter stays as long as another entry uses it.
 //!
-//! The entries are those of a book ([`bellrock_services::store::EntryBook`]): an order is checked
+//! The entries are those of a book ([`bellrock_book::EntryBook`]): an order is checked
 //! against what is stored, and switches hear of it when it is stored. So all nodes of a cluster
 //! have the same entries, and those of a controller that is alone come back after a restart.
 //!
@@ -32,10 +32,10 @@ use bellrock_api::openflow::{MAX_MESSAGE_LEN, Out};
 use bellrock_api::{
     App, AppId, Change, EarlierFlows, Error, Forwards, Network, SwitchInfo, Version,
 };
+use bellrock_book::{EntryStore, MemoryStore};
 use bellrock_services::desired::{
     Desired, DesiredEntry, DesiredFlows, IntentState, UnsettledIntents,
 };
-use bellrock_services::store::{EntryStore, MemoryStore};
 use bellrock_services::wait::wait_until;
 use futures_lite::FutureExt;
 

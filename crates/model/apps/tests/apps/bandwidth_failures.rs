@@ -11,11 +11,11 @@ use bellrock_apps::bandwidth::{
     AWAY_FOR, Bandwidth, BandwidthSettings, CLEAR_WITHIN, KEEP_EARLIER_FLOWS, NotReleased,
     NotReserved, RETRY_LOST, ReservationRequest, ReservationState, Reservations,
 };
+use bellrock_book::MemoryStore;
 use bellrock_emulator::lab::Lab;
 use bellrock_emulator::network::NetworkSettings;
 use bellrock_emulator::topology::{linear, ring};
 use bellrock_services::desired::{AUDIT_EVERY, NotCommitted};
-use bellrock_services::store::MemoryStore;
 
 /// Number of orders of events that a test tries.
 const SEEDS: u64 = 8;

@@ -9,12 +9,12 @@ use bellrock_api::openflow::MessageKind;
 use bellrock_api::{AppId, Dpid, Event, Flow, FlowMod, Match, Port, ToSwitch, Version};
 use bellrock_apps::quarantine::{BlockGap, BlockList, BlockLists, Blocked, NotChanged, Quarantine};
 use bellrock_apps::{Learning, LearningSettings, MatchKind};
+use bellrock_book::MemoryStore;
 use bellrock_emulator::lab::{Lab, Pings, on_both_versions};
 use bellrock_emulator::network::NetworkSettings;
 use bellrock_emulator::network::{LoggedMessage, MessageDirection};
 use bellrock_emulator::topology::tree;
 use bellrock_services::desired::{AUDIT_EVERY, OperatorChange};
-use bellrock_services::store::MemoryStore;
 use bellrock_tables::Budget;
 use bellrock_worker::WorkerSettings;
 

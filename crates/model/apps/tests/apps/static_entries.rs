@@ -12,13 +12,13 @@ use bellrock_api::{
 use bellrock_apps::static_entries::{
     Static, StaticChange, StaticEntries, StaticEntry, StaticOrder, stored_name,
 };
+use bellrock_book::MemoryStore;
 use bellrock_emulator::lab::{Lab, on_both_versions};
 use bellrock_emulator::network::LoggedMessage;
 use bellrock_emulator::topology::ring;
 use bellrock_services::desired::{
     AUDIT_EVERY, DesiredEntry, IntentState, MissingReason, OperatorChange,
 };
-use bellrock_services::store::MemoryStore;
 
 const SEED: u64 = 7;
 /// Time of the clock by which entries of a store end.

@@ -9,12 +9,12 @@ use bellrock_api::{Dpid, Event, Version};
 use bellrock_apps::provisioning::{
     CircuitState, CircuitStatus, Circuits, Provisioning, ProvisioningSettings,
 };
+use bellrock_book::{
+    CommitFuture, EntryStore, MemoryStore, NotStored, StoreChange, StoreEvents, StoreLimits,
+};
 use bellrock_emulator::lab::{Faults, Lab};
 use bellrock_emulator::topology::{NamedTopology, leaf_spine, ring};
 use bellrock_services::desired::wanted_flow_counts;
-use bellrock_services::store::{
-    CommitFuture, EntryStore, MemoryStore, NotStored, StoreChange, StoreEvents, StoreLimits,
-};
 
 /// By then discovery has probed all ports.
 const SETTLED: Duration = Duration::from_secs(12);

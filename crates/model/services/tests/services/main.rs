@@ -16,8 +16,5 @@ mod outdated_flows;
 mod paths;
 mod programming;
 mod read_back;
-mod store;
-#[path = "shared/store_suite.rs"]
-mod suite;
 mod topology_attacks;
 mod unreported;

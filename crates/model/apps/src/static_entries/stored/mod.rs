@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use bellrock_services::store::{BookModel, Draft, EntryBook, NotOrdered};
+use bellrock_book::{BookModel, Draft, EntryBook, NotOrdered};
 
 use super::StaticEntries;
 use super::check::Plan;

@@ -11,11 +11,11 @@ use std::time::Duration;
 use bellrock_api::openflow::GroupType;
 use bellrock_api::runtime::EmptyNetwork;
 use bellrock_api::{BucketEntry, Dpid, Flow, GroupEntry, Match, Port};
-use bellrock_services::desired::DesiredEntry;
-use bellrock_services::store::{
+use bellrock_book::{
     COMMITS, CommitFuture, EntryStore, MemoryStore, NotStored, StoreChange, StoreEvents,
     StoreLimits,
 };
+use bellrock_services::desired::DesiredEntry;
 use futures_lite::{StreamExt as _, future, stream};
 
 use super::super::index::Place;
