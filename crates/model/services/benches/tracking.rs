@@ -22,8 +22,8 @@ use bellrock_services::chain::{ServiceSettings, chain};
 use bellrock_session::{SwitchDescription, Versions, switch};
 use bellrock_tables::Budget;
 use bellrock_worker::{
-    ConnectionKey, Mailbox, ReadOutcome, SharedParts, SharedState, TaskWorker, Transport, Wake,
-    Worker, WorkerSettings,
+    ConnectionKey, Drive, Mailbox, ReadOutcome, SharedParts, SharedState, TaskWorker, Transport,
+    Wake, Worker, WorkerSettings,
 };
 
 /// Hosts of the switch. All are known before the measurement.

@@ -224,17 +224,12 @@ impl RawSession {
         }
     }
 
-    /// Notes that bytes came: the peer is alive.
+    /// Notes that the peer is alive: bytes came, or it took waiting bytes.
     pub fn received(&mut self, now: Duration) {
         if self.is_open() {
             self.since = now;
             self.echoed = false;
         }
-    }
-
-    /// Notes that the peer took waiting bytes. That counts as life too.
-    pub fn drained(&mut self, now: Duration) {
-        self.received(now);
     }
 
     /// Time when [`RawSession::timeout`] must be called. Signs of life postpone it.

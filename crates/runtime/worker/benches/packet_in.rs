@@ -25,7 +25,7 @@ use bellrock_apps::{Learning, LearningSettings, MatchKind};
 use bellrock_session::{SwitchDescription, Versions, switch};
 use bellrock_tables::{Budget, SharedTable};
 use bellrock_worker::{
-    ConnectionKey, Mailbox, ReadOutcome, SharedParts, SharedState, Transport, Wake, Worker,
+    ConnectionKey, Drive, Mailbox, ReadOutcome, SharedParts, SharedState, Transport, Wake, Worker,
     WorkerQuery, WorkerSettings,
 };
 

@@ -2,13 +2,6 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Duration;
-
-use tracing::error;
-
-use crate::counters::WorkerCounters;
-use crate::log_budget::LogBudget;
-use crate::worker_app::WorkerApp;
 
 /// Calls code of an app. `None`: it panicked. After that, only the app itself uses what it was
 /// changing.
@@ -31,25 +24,5 @@ pub(crate) fn drop_payload(panic: Box<dyn Any + Send>) {
     if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
         // This could go on for ever, so the payload leaks.
         std::mem::forget(another);
-    }
-}
-
-impl WorkerApp {
-    /// Calls code of the app that writes nothing to switches. `None`: it panicked, which is counted
-    /// and logged.
-    pub(crate) fn call<R>(
-        &self,
-        what: &'static str,
-        (now, counters, log): (Duration, &WorkerCounters, &mut LogBudget),
-        call: impl FnOnce() -> R,
-    ) -> Option<R> {
-        let result = guarded(call);
-        if result.is_none() {
-            self.panicked(now, counters);
-            if log.allows(now, counters) {
-                error!(app = self.name, what, "an app panicked");
-            }
-        }
-        result
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use crate::confirm::{MIN_REQUESTS, TASKS_UNANSWERED};
+use crate::apps::{MIN_REQUESTS, TASKS_UNANSWERED};
 use crate::settings::WorkerSettings;
 
 /// Limits against switches that are broken, hostile, or just many.

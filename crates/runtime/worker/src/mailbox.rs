@@ -6,9 +6,7 @@ use std::sync::mpsc::SyncSender;
 use bellrock_api::{Dpid, HostEntry};
 use crossbeam_queue::ArrayQueue;
 
-use crate::confirm::{PostedProgram, PostedRequest};
-use crate::hand_over::Moving;
-use crate::roles::PostedOrder;
+use crate::apps::{Moving, PostedOrder, PostedProgram, PostedRequest};
 use crate::settings::{MAILBOX_BYTES, MAILBOX_MESSAGES};
 use crate::transport::ConnectionKey;
 

@@ -101,6 +101,10 @@ pub(crate) const EARLY_PORT_STATUSES: usize = 64;
 /// Maximum bytes of early packet-ins and changes of ports, for all switches of a worker together.
 pub(crate) const EARLY_PACKET_BYTES_OF_ALL: usize = 64 * 1024 * 1024;
 
+/// Maximum bytes of messages that a switch may send before its features, for a raw owner. Beyond
+/// it, the connection ends: none of them may be dropped.
+pub const MAX_EARLY_BYTES: usize = 1 << 20;
+
 /// Maximum number of switches of a controller whose last order for a role is kept. Beyond it, an
 /// order for a switch that is not connected is forgotten.
 pub(crate) const KEPT_ORDERS: usize = 64 * 1024;

@@ -10,8 +10,8 @@ use std::time::Duration;
 use bellrock_api::runtime::Chain;
 use bellrock_api::{Dpid, Network};
 use bellrock_worker::{
-    AppCounter, ConnectionKey, Mailbox, SeenHost, SharedParts, SharedState, TaskInfo, TaskWorker,
-    Wake, Worker, WorkerQuery, WorkerSettings,
+    AppCounter, ConnectionKey, Drive, Mailbox, SeenHost, SharedParts, SharedState, TaskInfo,
+    TaskWorker, Wake, Worker, WorkerQuery, WorkerSettings,
 };
 
 use super::wires::{WireId, WorkerOutput, WorkerWires};

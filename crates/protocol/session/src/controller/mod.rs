@@ -120,20 +120,14 @@ impl ControllerSession {
         }
     }
 
-    /// Notes that bytes came: the peer is alive.
+    /// Notes that the peer is alive: bytes came, or it took waiting bytes, behind which its own may
+    /// wait.
     #[inline]
     pub fn received(&mut self, now: Duration) {
         if self.is_ready() {
             self.since = now;
             self.echoed = false;
         }
-    }
-
-    /// Notes that the peer took waiting bytes. That counts as life too: its own bytes may be
-    /// waiting behind them.
-    #[inline]
-    pub fn drained(&mut self, now: Duration) {
-        self.received(now);
     }
 
     /// Time when [`ControllerSession::timeout`] must be called. Signs of life postpone it.

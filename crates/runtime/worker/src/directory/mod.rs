@@ -30,8 +30,8 @@ use tracing::{error, warn};
 
 use crate::activity::Activity;
 use crate::admission::Admission;
+use crate::apps::{PostedOrder, STAND_BY, post_program, post_request};
 use crate::balance::WorkerLoads;
-use crate::confirm::{post_program, post_request};
 use crate::connection::ConnectionCounts;
 use crate::counters::{TaskCounters, WorkerCounters};
 use crate::draft::draft;
@@ -39,7 +39,6 @@ use crate::guard::guarded;
 use crate::health::Health;
 use crate::mailbox::{ConnectionId, Mail, Mailbox, Wake, WorkerQuery};
 use crate::port_counts::PortPacketIns;
-use crate::roles::{PostedOrder, STAND_BY};
 use crate::settings::{KEPT_ORDERS, MAIL_BACKLOG_BYTES};
 use crate::switch_counters::{SwitchCounters, SwitchHistory};
 use crate::tasks::{ClockFn, TaskInfo, TaskWorker, Tasks};
@@ -388,6 +387,11 @@ impl SharedState {
     /// Publishes an event.
     pub(crate) fn publish(&self, at: Duration, event: Event) {
         self.posts.state.events.publish(at, event);
+    }
+
+    /// Whether an alarm is open that this event would end.
+    pub(crate) fn would_end_alarm(&self, event: &Event) -> bool {
+        self.posts.state.events.would_end(event)
     }
 
     pub(crate) fn post(&self, worker: usize, mail: Mail) -> bool {

@@ -6,7 +6,7 @@ use crate::lab::{Lab, SwitchId};
 use bellrock_api::runtime::DynApp;
 use bellrock_api::{App, Dpid, EndReason, Event, Handler, Network, SwitchInfo, Version};
 use bellrock_session::SwitchDescription;
-use bellrock_worker::WorkerSettings;
+use bellrock_worker::{Drive, WorkerSettings};
 
 struct Idle;
 impl App for Idle {

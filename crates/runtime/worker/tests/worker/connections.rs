@@ -12,7 +12,7 @@ use bellrock_api::{
     RefusedFlows, SwitchInfo, Version,
 };
 use bellrock_session::SwitchDescription;
-use bellrock_worker::WorkerSettings;
+use bellrock_worker::{Drive, WorkerSettings};
 
 struct Idle;
 impl App for Idle {

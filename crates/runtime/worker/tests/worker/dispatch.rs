@@ -12,7 +12,7 @@ use bellrock_api::{
     App, Batch, Cookie, Dpid, ErrorCode, ErrorMessage, FlowMod, Handler, Match, Network, PacketIn,
     Port, Result, Switch, SwitchInfo, ToSwitch, Verdict, Version, Xid,
 };
-use bellrock_worker::{MAX_PANICS, SWITCH_COUNTERS, WorkerSettings, WriteMode};
+use bellrock_worker::{Drive, MAX_PANICS, SWITCH_COUNTERS, WorkerSettings, WriteMode};
 
 /// Actions of an app, by the first byte of a packet.
 const PASS: u8 = 0;

@@ -22,8 +22,11 @@ const VERSIONS: [Version; Version::ALL.len()] = Version::ALL;
 /// Name of an app that reports refusals itself.
 const REPORTS: &str = "reports";
 
-/// Name of an app that sees the packets of its flow.
+/// Beginning of the names of apps that see the packets of their flow.
 const SEES: &str = "sees";
+
+/// Name of another such app.
+const SEES_TOO: &str = "sees too";
 
 /// Keeps the log lines at level warn and above.
 #[derive(Clone, Default)]
@@ -77,7 +80,7 @@ impl App for Installer {
         self.name == REPORTS
     }
     fn sees(&self) -> Option<Vec<Match>> {
-        (self.name == SEES).then(|| vec![self.matching.clone()])
+        self.name.starts_with(SEES).then(|| vec![self.matching.clone()])
     }
     fn start(&self, network: &Network) {
         *self.network.lock().unwrap() = Some(network.clone());
@@ -109,7 +112,10 @@ fn two(version: Version, first: &Installer, second: &Installer) -> (Lab, SwitchI
 
 /// The flow_mods with cookies of `app`, each with its xid.
 fn sent(lab: &Lab, id: SwitchId, app: &str) -> Vec<(u32, Vec<u8>)> {
-    let cookie = Cookie::of_app(app);
+    sent_with(lab, id, Cookie::of_app(app))
+}
+
+fn sent_with(lab: &Lab, id: SwitchId, cookie: Cookie) -> Vec<(u32, Vec<u8>)> {
     let all = lab.switches[id].received.iter();
     let of = |bytes: &Vec<u8>| match ToSwitch::decode(bytes).unwrap() {
         message if let ToSwitch::FlowMod(flow) = message.body => (cookie.owns(flow.cookie)
@@ -292,5 +298,31 @@ fn removed_flows_of_the_controller_are_a_warning_only_if_the_switch_stays() {
         };
         let found = (of("table-miss entry"), of("flow of what an app sees"));
         assert_eq!(found, if stays { (1, 1) } else { (0, 0) }, "{lines:?}");
+    }
+}
+
+/// The barrier behind a flow that is sent again says nothing of another one that is not due yet.
+#[test]
+fn each_refused_flow_of_what_apps_see_is_sent_again_in_its_own_time() {
+    let ms = Duration::from_millis;
+    for version in VERSIONS {
+        let any = Match::any;
+        let first = Installer::new(SEES, any().in_port(Port(1)));
+        let second = Installer::new(SEES_TOO, any().in_port(Port(2)));
+        let (mut lab, id) = two(version, &first, &second);
+        let [sight, sight_too] = [SEES, SEES_TOO].map(|app| Cookie::of_app(app).of_sight());
+        let flow = sent_with(&lab, id, sight).remove(0);
+        refuse(&mut lab, id, version, &flow);
+        lab.run();
+        lab.advance(ms(500));
+        let flow = sent_with(&lab, id, sight_too).remove(0);
+        refuse(&mut lab, id, version, &flow);
+        lab.advance(ms(1000));
+        let number = |lab: &Lab, cookie| sent_with(lab, id, cookie).len();
+        assert_eq!((number(&lab, sight), number(&lab, sight_too)), (2, 1), "{version}");
+        lab.advance(ms(1000));
+        assert_eq!((number(&lab, sight), number(&lab, sight_too)), (2, 2), "{version}");
+        lab.advance(ms(5000));
+        assert_eq!((number(&lab, sight), number(&lab, sight_too)), (2, 2), "{version}");
     }
 }

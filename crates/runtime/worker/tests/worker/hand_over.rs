@@ -10,7 +10,7 @@ use bellrock_api::{
     Verdict, Version,
 };
 use bellrock_session::SwitchDescription;
-use bellrock_worker::{Limits, WorkerQuery, WorkerSettings};
+use bellrock_worker::{Drive, Limits, WorkerQuery, WorkerSettings};
 
 /// Numbers its answers, to reveal a new handler, and counts packets.
 #[derive(Default)]

@@ -11,7 +11,7 @@ use bellrock_api::{
     App, Dpid, Handler, MacAddr, Network, PacketIn, Port, PortDesc, PortReason, PortStatus, Result,
     Switch, SwitchInfo, Verdict, Version,
 };
-use bellrock_worker::WorkerSettings;
+use bellrock_worker::{Drive, WorkerSettings};
 
 /// Records the ingress ports of packets, and changes of ports.
 #[derive(Clone, Default)]

@@ -23,7 +23,7 @@ use bellrock_api::{
 };
 use bellrock_session::{SwitchDescription, Versions, switch};
 use bellrock_worker::{
-    ConnectionKey, LOAD_WINDOW, Mailbox, ReadOutcome, SharedParts, SharedState, TaskWorker,
+    ConnectionKey, Drive, LOAD_WINDOW, Mailbox, ReadOutcome, SharedParts, SharedState, TaskWorker,
     Transport, Wake, Worker, WorkerSettings,
 };
 
