@@ -1,7 +1,7 @@
 //! The command `bellrock`, with one module for each part.
 //!
 //! `args` and `operate` are the command line, `start` runs the controller, `ask` asks a running
-//! one, `show` prints answers, `decode` reads captures, `record` and `replay` make and play
+//! one, `declared` lists what requests declare, `show` prints answers, `decode` reads captures, `record` and `replay` make and play
 //! recordings, `bench` is the load generator, `emulate` an emulated network, and `demo` a
 //! controller with such a network.
 
@@ -9,6 +9,7 @@ mod amounts;
 mod args;
 mod ask;
 mod bench;
+mod declared;
 mod decode;
 mod demo;
 mod doctor;
@@ -37,7 +38,7 @@ use bellrock_config::{Change, Checked, Config, FileError, Sources, default_yaml}
 use bellrock_query as query;
 use clap::Parser;
 
-use args::{Cli, Command, EventsArgs, HostsArgs, OfSwitch, Run};
+use args::{Cli, Command, EventsArgs, HostsArgs, Run};
 use ask::{Ask, ask, ask_all, ask_for};
 use operate::identities::IdentitiesCommand;
 use operate::quarantine::QuarantineOrder;
@@ -124,14 +125,7 @@ fn main() -> ExitCode {
             }
             Err(error) => Err(Failure::Wrong(error.to_string())),
         },
-        Command::Groups(OfSwitch { switch, ask }) => {
-            let groups = |page| query::ListGroups { switch: switch.clone(), page };
-            ask_all(&ask, groups, show::groups)
-        }
-        Command::Meters(OfSwitch { switch, ask }) => {
-            let meters = |page| query::ListMeters { switch: switch.clone(), page };
-            ask_all(&ask, meters, show::meters)
-        }
+        Command::Declared(list) => list.run(),
         Command::Counters(asked) => match asked.meanings {
             false => ask(&asked.ask, query::GetCounters {}, show::counters),
             true => ask(&asked.ask, query::DescribeCounters {}, |rows| show::meanings(rows)),

@@ -6,7 +6,6 @@
 mod circuits;
 mod cluster;
 mod flows;
-mod groups;
 mod hosts;
 mod identities;
 mod latencies;
@@ -32,7 +31,6 @@ use bellrock_query::{
 pub(crate) use circuits::circuits;
 pub(crate) use cluster::{cluster, cluster_switches, shared_config};
 pub(crate) use flows::{flow_counts, flows};
-pub(crate) use groups::{groups, meters};
 pub(crate) use hosts::hosts;
 pub(crate) use identities::identities;
 pub(crate) use latencies::latencies;
@@ -44,8 +42,9 @@ pub(crate) use quarantine::{blocked, quarantine};
 pub(crate) use relays::relays;
 pub(crate) use reservations::reservations;
 pub(crate) use static_entries::{static_answer, static_entries};
+use table::named_table;
 pub(crate) use table::table;
-use table::{named_table, wide_table};
+pub(crate) use table::wide_table;
 
 /// Maximum number of missing switches whose names are printed.
 const MAX_MISSING_SHOWN: usize = 10;

@@ -20,7 +20,7 @@ pub(crate) fn table(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> S
 
 /// A table. A narrow terminal is shown it without these `optional` columns, the first ones first,
 /// as far as it must be.
-pub(super) fn wide_table(
+pub(crate) fn wide_table(
     head: &[&str],
     optional: &[&str],
     rows: impl Iterator<Item = Vec<String>>,
