@@ -154,7 +154,6 @@ fn parameters(route: &Route, param: &Param) -> Vec<Value> {
         }
         ParamKind::Number => json!({"type": "integer", "format": "int32", "minimum": 0}),
         ParamKind::Flag => json!({"type": "boolean"}),
-        ParamKind::Text if !is_in_path => json!({"type": ["string", "null"]}),
         ParamKind::Text | ParamKind::Required => json!({"type": "string"}),
     };
     vec![one(name, about, schema)]

@@ -24,7 +24,7 @@ pub(crate) mod tests;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bellrock_openflow::FixedStr;
+use bellrock_openflow::{FixedStr, Port};
 use bellrock_session::Versions;
 
 use crate::datapath::Effects;
@@ -461,7 +461,8 @@ fn new_switch(
         }
         desc
     };
-    let queues = settings.queue.iter().flat_map(|queue| ports.keys().map(|port| (*port, *queue)));
+    let queues =
+        settings.queue.iter().flat_map(|queue| ports.keys().map(|port| (Port(*port), *queue)));
     let mut switch = EmulatedSwitch::new(SwitchSettings {
         queues: queues.collect(),
         name: spec.name.as_str().into(),
