@@ -1,9 +1,9 @@
 //! The command `bellrock`, with one module for each part.
 //!
 //! `args` and `operate` are the command line, `start` runs the controller, `ask` asks a running
-//! one, `declared` lists what requests declare, `show` prints answers, `decode` reads captures, `record` and `replay` make and play
-//! recordings, `bench` is the load generator, `emulate` an emulated network, and `demo` a
-//! controller with such a network.
+//! one, `declared` lists what requests declare, `show` prints answers, `decode` reads captures,
+//! `record` and `replay` make and play recordings, `bench` is the load generator, `emulate` an
+//! emulated network, and `demo` a controller with such a network.
 
 mod amounts;
 mod args;
