@@ -18,6 +18,8 @@ REFUSALS = 2
 WIRE_VERSION = {"OpenFlow10": "1.0", "OpenFlow13": "1.3"}
 # Message types that have the same number in both versions (OpenFlow 1.3.5, section A.1).
 TYPES = {"hello": 0, "features_reply": 6, "packet_in": 10, "packet_out": 13, "flow_mod": 14}
+# A queue of a port.
+QUEUE = 7
 # Two switches; one host at the first, two at the second.
 PLACES = (1, 2, 2)
 
@@ -119,6 +121,28 @@ class Ask(SystemTest):
         self.assertEqual((of[switch.dpid][None], sum(of[switch.dpid].values())), (1, len(flows)))
         page, _ = self.ask("flows", switch.dpid, "--app", "foreign")
         self.assertEqual([row["cookie"] for row in page["rows"]], [foreign["cookie"]])
+
+    @on_both_versions
+    def queues(self, version):
+        """A queue that is set up is listed with what it has sent, as JSON, table and CSV; a port without one has none."""
+        _, network = self.start(version)
+        switch = network.switches[0]
+        port = network["h1"].connectionsTo(switch)[0][1]
+        command("ovs-vsctl", "set", "port", port.name, "qos=@qos", "--", "--id=@qos", "create", "qos", "type=linux-htb",
+                f"queues:{QUEUE}=@queue", "--", "--id=@queue", "create", "queue", "other-config:max-rate=1000000")
+        number = str(switch.ports[port])
+        until(lambda: self.ask("queues")[0], NOTICE_LIMIT_S, "the queue is set up")
+        rows, lines = self.ask("queues", "--switch", switch.dpid, "--port", number)
+        row, = (row for row in rows if row["queue"] == QUEUE)
+        self.assertEqual((row["dpid"], row["port"], row["tx_errors"]), (switch.dpid, number, 0))
+        self.assertEqual(row["age_seconds"] is None, version == "OpenFlow10")
+        self.assertEqual(lines[0].split()[:3], ["SWITCH", "PORT", "QUEUE"])
+        self.assertEqual(len(lines), 1 + len(rows))
+        told = bellrock("queues", "--csv", "--control", str(self.controllers[0].control))
+        head, *others = told.stdout.splitlines()
+        self.assertEqual(head, "dpid,port,queue,rate_kbps,tx_packets,tx_bytes,tx_errors,age_seconds")
+        self.assertTrue(any(line.startswith(f"{switch.dpid},{number},{QUEUE},") for line in others), others)
+        self.assertEqual(self.ask("queues", "--port", "LOCAL"), ([], ["no port has a queue"]))
 
     @on_both_versions
     def counters(self, version):

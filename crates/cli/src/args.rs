@@ -14,6 +14,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, Parser, Subcommand}
 
 use super::ask::Ask;
 use super::bench::BenchArgs;
+use super::declared::DeclaredList;
 use super::doctor::DoctorArgs;
 use super::documents::{CompletionsArgs, ManualPagesArgs};
 use super::new::NewArgs;
@@ -100,10 +101,8 @@ pub(super) enum Command {
     Links(Ask),
     Flows(FlowsArgs),
     Clean(CleanArgs),
-    /// List the groups of a switch, with their counters (OpenFlow 1.3)
-    Groups(OfSwitch),
-    /// List the meters of a switch, with their counters (OpenFlow 1.3)
-    Meters(OfSwitch),
+    #[command(flatten)]
+    Declared(DeclaredList),
     Events(EventsArgs),
     /// List the counters of the workers, of the tasks and of the apps
     ///
@@ -140,15 +139,6 @@ pub(super) enum Command {
     Bench(Box<BenchArgs>),
     Emulate(EmulateArgs),
     Demo(DemoArgs),
-}
-
-/// Which switch to ask.
-#[derive(Debug, Args)]
-pub(super) struct OfSwitch {
-    /// The switch: its datapath id in hexadecimal, or its name
-    pub(super) switch: SwitchRef,
-    #[command(flatten)]
-    pub(super) ask: Ask,
 }
 
 /// Which hosts to list.

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use bellrock_control::{AskError, Client, default_path};
 use bellrock_query::{
     BlockedList, EventRow, FollowEvents, GetStatus, GetTopology, ListBlocked, ListEvents,
-    ListLinks, ListSwitches, MAX_EVENTS_WAIT_MS, Page, Query, Rows,
+    ListLinks, ListSwitches, MAX_EVENTS_WAIT_MS, Page, Query, QueryError, Request, Rows,
 };
 use clap::Args;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::{Failure, print, print_more, show};
 
@@ -107,10 +108,19 @@ pub(crate) fn ask_all<Q, T>(
 ) -> Result<(), Failure>
 where
     Q: Query<Answer = Rows<T>>,
-    T: Serialize,
+    T: Serialize + DeserializeOwned,
 {
-    let rows = client(args)?.ask_all(query)?;
-    print_answer(args, &rows.rows, |rows| format(rows))?;
+    ask_all_of(args, |page| Ok(query(page).into()), format)
+}
+
+/// The same for any request, whose rows are read as `T`.
+pub(crate) fn ask_all_of<T: Serialize + DeserializeOwned>(
+    args: &Ask,
+    request: impl Fn(Page) -> Result<Request, QueryError>,
+    format: impl FnOnce(&[T]) -> String,
+) -> Result<(), Failure> {
+    let rows = client(args)?.ask_all_of(request)?;
+    print_answer(args, &rows.rows, |rows: &Vec<T>| format(rows))?;
     if let Some(why) = &rows.incomplete {
         eprintln!("bellrock: rows may be missing: {}", show::printable(why));
     }

@@ -1,12 +1,13 @@
 //! The command `bellrock`, with one module for each part.
 //!
 //! `args` and `operate` are the command line, `start` runs the controller, `ask` asks a running
-//! one, `show` prints answers, and `bench` is the load generator. The tools of a laboratory are in
-//! the crate `tools`.
+//! one, `declared` lists what requests declare, `show` prints answers, and `bench` is the load
+//! generator. The tools of a laboratory are in the crate `tools`.
 
 mod args;
 mod ask;
 mod bench;
+mod declared;
 mod doctor;
 mod documents;
 mod new;
@@ -29,7 +30,7 @@ use bellrock_query as query;
 use bellrock_tools::terminal;
 use clap::Parser;
 
-use args::{Cli, Command, EventsArgs, HostsArgs, OfSwitch, Run};
+use args::{Cli, Command, EventsArgs, HostsArgs, Run};
 use ask::{Ask, ask, ask_all, ask_for};
 use operate::identities::IdentitiesCommand;
 use operate::quarantine::QuarantineOrder;
@@ -125,14 +126,7 @@ fn main() -> ExitCode {
             }
             Err(error) => Err(Failure::Wrong(error.to_string())),
         },
-        Command::Groups(OfSwitch { switch, ask }) => {
-            let groups = |page| query::ListGroups { switch: switch.clone(), page };
-            ask_all(&ask, groups, show::groups)
-        }
-        Command::Meters(OfSwitch { switch, ask }) => {
-            let meters = |page| query::ListMeters { switch: switch.clone(), page };
-            ask_all(&ask, meters, show::meters)
-        }
+        Command::Declared(list) => list.run(),
         Command::Counters(asked) => match asked.meanings {
             false => ask(&asked.ask, query::GetCounters {}, show::counters),
             true => ask(&asked.ask, query::DescribeCounters {}, |rows| show::meanings(rows)),

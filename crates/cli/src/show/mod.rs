@@ -6,7 +6,6 @@
 mod circuits;
 mod cluster;
 mod flows;
-mod groups;
 mod hosts;
 mod identities;
 mod latencies;
@@ -33,7 +32,6 @@ pub(crate) use bellrock_tools::terminal::{printable, table};
 pub(crate) use circuits::circuits;
 pub(crate) use cluster::{cluster, cluster_switches, shared_config};
 pub(crate) use flows::{flow_counts, flows};
-pub(crate) use groups::{groups, meters};
 pub(crate) use hosts::hosts;
 pub(crate) use identities::identities;
 pub(crate) use latencies::latencies;

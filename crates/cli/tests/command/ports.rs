@@ -1,10 +1,11 @@
-//! `bellrock ports`: the ports of an emulated switch, with the counters that it reports.
+//! `bellrock ports` and `queues`: the ports of an emulated switch and their queues, with the
+//! counters that it reports.
 
 use bellrock::{Controller, Version};
 use bellrock_session::Versions;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::one_switch::OneSwitch;
+use crate::one_switch::{OneSwitch, QUEUE};
 use crate::running::{Place, free_address};
 use crate::terminal::Pty;
 
@@ -55,6 +56,38 @@ fn ports_have_the_counters_that_the_switch_reports() {
         assert_eq!(text.lines().count(), rows.len() + 1, "{text}");
         let error = asked.error("ports", &["a2"]);
         assert!(error.contains("switch 00000000000000a2 is not connected"), "{error}");
+        controller.stop();
+    }
+}
+
+#[test]
+fn queues_have_the_counters_that_the_switch_reports() {
+    for version in Version::ALL {
+        let address = free_address();
+        let mut asked =
+            OneSwitch::new(&format!("queues-{version}"), address, Versions::only(version));
+        let controller = asked.controller(Controller::builder(), address);
+        asked.connect(&controller);
+        let rows = asked.json("queues", &["--port", "2"]);
+        let [row] = &rows.as_array().unwrap()[..] else { panic!("{rows}") };
+        let age = row["age_seconds"].clone();
+        assert_eq!(age.is_null(), version == Version::V1_0, "only 1.3 reports it: {row}");
+        let expected = json!({
+            "dpid": "0000000000000001", "switch_name": null, "port": "2", "queue": QUEUE,
+            "rate_kbps": 10_000_000, "tx_packets": 0, "tx_bytes": 0, "tx_errors": 0,
+            "age_seconds": age,
+        });
+        assert_eq!(row, &expected);
+        let all = asked.json("queues", &["--switch", "1"]);
+        let ports: Vec<_> = all.as_array().unwrap().iter().map(|row| &row["port"]).collect();
+        assert_eq!(ports, ["1", "2", "3"], "by port");
+        let text = asked.text("queues", &[]);
+        assert!(text.starts_with("SWITCH") && text.lines().count() == 4, "{text}");
+        let text = asked.text("queues", &["--csv"]);
+        assert!(text.contains("\r\n0000000000000001,3,7,10000000,0,0,0,"), "{text}");
+        let error = asked.error("queues", &["--switch", "1", "--port", "9"]);
+        assert!(error.contains("switch 0000000000000001 has no port 9"), "{error}");
+        assert_eq!(asked.text("queues", &["--port", "9"]), "no port has a queue\n");
         controller.stop();
     }
 }

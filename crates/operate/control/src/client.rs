@@ -5,7 +5,8 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use bellrock_query::{Page, Query, QueryError, Rows};
+use bellrock_query::{Page, Query, QueryError, Request, Rows};
+use serde::de::DeserializeOwned;
 
 use crate::message::{PROTOCOL, Reply, read_reply, request_line};
 use crate::path::{OF_ROOT, OF_UNIT, default_path};
@@ -107,11 +108,19 @@ impl Client {
     /// # Errors
     /// [`AskError`].
     pub fn ask<Q: Query>(&self, query: Q) -> Result<Q::Answer, AskError> {
+        self.ask_any(&query.into())
+    }
+
+    /// Sends any request, and reads its answer as an `A`.
+    ///
+    /// # Errors
+    /// [`AskError`].
+    pub fn ask_any<A: DeserializeOwned>(&self, request: &Request) -> Result<A, AskError> {
         use io::ErrorKind::{
             ConnectionRefused, ConnectionReset, NotFound, PermissionDenied, TimedOut, WouldBlock,
         };
         let path = || self.path.clone();
-        let request = request_line(&query.into()).map_err(AskError::Request)?;
+        let request = request_line(request).map_err(AskError::Request)?;
         let line = self.exchange(&request).map_err(|error| match error.kind() {
             NotFound | ConnectionRefused => AskError::NotRunning(path()),
             PermissionDenied => AskError::NotAllowed(path()),
@@ -139,10 +148,23 @@ impl Client {
     pub fn ask_all<Q, T>(&self, page: impl Fn(Page) -> Q) -> Result<Rows<T>, AskError>
     where
         Q: Query<Answer = Rows<T>>,
+        T: DeserializeOwned,
     {
-        let mut all = self.ask(page(Page::largest(0)))?;
+        self.ask_all_of(|at| Ok(page(at).into()))
+    }
+
+    /// The same for any request, whose rows are read as `T`.
+    ///
+    /// # Errors
+    /// [`AskError`].
+    pub fn ask_all_of<T: DeserializeOwned>(
+        &self,
+        page: impl Fn(Page) -> Result<Request, QueryError>,
+    ) -> Result<Rows<T>, AskError> {
+        let ask = |skip| self.ask_any(&page(Page::largest(skip)).map_err(AskError::Request)?);
+        let mut all: Rows<T> = ask(0)?;
         while all.rows.len() < all.total {
-            let mut next = self.ask(page(Page::largest(all.rows.len())))?;
+            let mut next = ask(all.rows.len())?;
             if next.rows.is_empty() {
                 break;
             }

@@ -72,12 +72,7 @@ pub fn read_request(line: &str) -> Result<Request, QueryError> {
             "this controller does not know {name}; its requests are {known}"
         )));
     }
-    serde_path_to_error::deserialize(request).map_err(|error| {
-        // Without the name of the request.
-        let path = error.path().to_string();
-        let field = path.split_once('.').map(|(_, field)| field.to_owned());
-        QueryError { field, ..invalid(error.into_inner().to_string()) }
-    })
+    Request::from_json(request)
 }
 
 /// Returns whether a line comes from a release that sent words.

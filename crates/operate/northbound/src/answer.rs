@@ -1,17 +1,20 @@
 //! From a request to the operator's answer.
 
+use std::marker::PhantomData;
 use std::sync::{Arc, Mutex};
 
-use axum::Json;
 use axum::body::{Body, Bytes, HttpBody as _};
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use bellrock_query::{ByName, Operator, Page, Query, QueryError, Request as OperatorRequest, Rows};
+use bellrock_query::{
+    Answer, Operator, Page, Query, QueryError, Request as OperatorRequest, Rows, by_name,
+};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, DeserializeSeed};
+use serde_path_to_error::Track;
 use sha2::{Digest, Sha256};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
@@ -86,15 +89,20 @@ impl Shared {
         Q: Query + Send + 'static,
         Q::Answer: Send,
     {
-        let query: OperatorRequest = query.into();
+        let answer = self.ask_any(query.into()).await?;
+        Q::from_answer(answer).ok_or_else(other_answer)
+    }
+
+    /// The same for any request.
+    pub(crate) async fn ask_any(&self, query: OperatorRequest) -> Result<Answer, Problem> {
+        let name = query.name();
         let (turns, places) = match (query.is_order(), query.waits_for_switches()) {
             (true, _) => (&self.order_turns, MAX_ORDERS),
             (false, true) => (&self.switch_turns, MAX_WAITING_FOR_SWITCHES),
             (false, false) => (&self.turns, MAX_ASKING),
         };
         let ask = move |operator: &dyn Operator| operator.answer(query);
-        let answer = self.in_turn(turns, places, Q::NAME, ask).await?;
-        Q::from_answer(answer).ok_or_else(|| Problem::internal("the answer is of another request"))
+        self.in_turn(turns, places, name, ask).await
     }
 
     /// The same for several requests, whose answers `ask` puts together. `name`: for messages.
@@ -186,28 +194,30 @@ impl Shared {
     }
 
     /// Gives an order, and logs who gave it. Both happen even if the client does not wait.
-    pub(crate) async fn order<Q>(
+    pub(crate) async fn order<Q: Query>(
         self: &Arc<Self>,
         caller: Caller,
         order: Q,
-    ) -> Result<Q::Answer, Problem>
-    where
-        Q: Query + Clone + Send + 'static,
-        Q::Answer: Send,
-    {
+    ) -> Result<Q::Answer, Problem> {
+        let answer = self.order_any(caller, order.into()).await?;
+        Q::from_answer(answer).ok_or_else(other_answer)
+    }
+
+    /// The same for any order.
+    pub(crate) async fn order_any(
+        self: &Arc<Self>,
+        caller: Caller,
+        order: OperatorRequest,
+    ) -> Result<Answer, Problem> {
         let shared = Arc::clone(self);
         let carried_out = tokio::spawn(async move { shared.carry_out(&caller, order).await });
         carried_out.await.unwrap_or_else(|_| Err(Problem::busy("the controller stops")))
     }
 
-    async fn carry_out<Q>(&self, caller: &Caller, order: Q) -> Result<Q::Answer, Problem>
-    where
-        Q: Query + Clone + Send + 'static,
-        Q::Answer: Send,
-    {
-        let text = order.clone().into().audit_text();
+    async fn carry_out(&self, caller: &Caller, order: OperatorRequest) -> Result<Answer, Problem> {
+        let text = order.audit_text();
         let who = caller.name().map_or_else(|| RYU.to_owned(), |name| format!("token {name}"));
-        let answer = self.ask(order).await;
+        let answer = self.ask_any(order).await;
         let outcome = match &answer {
             Ok(_) => {
                 self.counters.changes();
@@ -218,6 +228,10 @@ impl Shared {
         tracing::info!(target: "audit", "{who} ordered {text}: {outcome}");
         answer
     }
+}
+
+fn other_answer() -> Problem {
+    Problem::internal("the answer is of another request")
 }
 
 /// JSON of a body. Errors name the field.
@@ -250,12 +264,23 @@ impl<T: DeserializeOwned + Default + Send + 'static> FromRequest<Arc<Shared>>
 }
 
 fn read_fields<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    read_body(bytes, PhantomData)
+}
+
+/// Reads a body of JSON.
+pub(crate) fn read_body<T>(
+    bytes: &[u8],
+    read: impl for<'de> DeserializeSeed<'de, Value = T>,
+) -> Result<T, Problem> {
     if bytes.trim_ascii().is_empty() {
         return Err(no_body());
     }
     let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let ByName(value) =
-        serde_path_to_error::deserialize(&mut reader).map_err(|error| wrong_body(&error))?;
+    let mut track = Track::new();
+    let from = by_name(serde_path_to_error::Deserializer::new(&mut reader, &mut track));
+    let value = read.deserialize(from);
+    let value =
+        value.map_err(|error| wrong_body(&serde_path_to_error::Error::new(track.path(), error)))?;
     reader.end().map_err(|error| Problem::invalid(format!("the body is not JSON: {error}")))?;
     Ok(value)
 }
@@ -411,9 +436,4 @@ pub(crate) fn all_pages<T>(
 /// A row of a list that has at most one.
 pub(crate) fn only<T>(rows: Vec<T>, missing: impl FnOnce() -> String) -> Result<T, Problem> {
     rows.into_iter().next().ok_or_else(|| Problem::not_found(missing()))
-}
-
-/// A created thing, with its path.
-pub(crate) fn created<T: Serialize>(path: &str, thing: T) -> Response {
-    (StatusCode::CREATED, [(header::LOCATION, path)], Json(thing)).into_response()
 }

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use axum::http::{HeaderName, header};
-use serde_json::{Value, json};
+use bellrock_query::{Form, MAX_PAGE_ROWS, Method, Param, ParamKind, Route, Schemas};
+use serde_json::{Map, Value, json};
 
 /// Headers of the page: it loads its style, and runs nothing.
 pub(crate) const PAGE_POLICY: [(HeaderName, &str); 2] = [
@@ -22,18 +23,145 @@ section { border-top: 1px solid #8888; padding: .5rem 0 }
 dd { margin: 0 0 .4rem 2rem }
 ";
 
+/// What the whole interface is for.
+const ABOUT: &str = "Asks a Bellrock OpenFlow controller, and orders changes. Datapath ids, ports and addresses \
+    are text. Names of fields have their units. Where a switch is named in a path, its datapath id and its name \
+    in the configuration are the same.\n\nOn a loopback address reading needs no token. Changes, and everything \
+    on other addresses, need `Authorization: Bearer TOKEN`. Errors are problems of RFC 9457.";
+
+/// A route with the type of its answer, as [`Declared`](bellrock_query::Declared) has it.
+pub(crate) struct Operation {
+    pub(crate) route: &'static Route,
+    pub(crate) answer: &'static str,
+    pub(crate) row: Option<&'static str>,
+}
+
 /// The document as JSON. Links of the sources in its texts become plain words, and `None` becomes
 /// what JSON has for it.
-pub(crate) fn document(document: &utoipa::openapi::OpenApi) -> Value {
-    let mut value = serde_json::to_value(document).unwrap_or_default();
-    if let Some(info) = value.pointer_mut("/info").and_then(Value::as_object_mut) {
-        info.insert("version".into(), env!("CARGO_PKG_VERSION").into());
+pub(crate) fn document(operations: &[Operation], schemas: &Schemas) -> Value {
+    let schemas: Map<String, Value> = schemas
+        .iter()
+        // The list of a type is written where it is used.
+        .filter(|(name, _)| !name.starts_with("Vec_"))
+        .map(|(name, schema)| (name.clone(), serde_json::to_value(schema).unwrap_or_default()))
+        .collect();
+    let mut paths = json!({});
+    for operation in operations {
+        let Route { method, path, .. } = operation.route;
+        paths[path][method.to_string().to_lowercase()] = described(operation);
     }
-    // Generators of clients need an address to begin with: the one that the document comes from.
-    value["servers"] = json!([{"url": "/"}]);
-    name_rows(&mut value);
-    unlink(&mut value);
-    value
+    let mut document = json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Bellrock",
+            "description": ABOUT,
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+            "version": env!("CARGO_PKG_VERSION"),
+        },
+        // Generators of clients need an address to begin with: the one that the document comes from.
+        "servers": [{"url": "/"}],
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+        "tags": [
+            {"name": "controller", "description": "The controller itself"},
+            {"name": "network", "description": "Switches, links, hosts and flows"},
+            {"name": "orders", "description": "Reservations, circuits, quarantine and static flows"},
+        ],
+    });
+    name_rows(&mut document);
+    unlink(&mut document);
+    document
+}
+
+/// A route in the document.
+fn described(Operation { route, answer, row }: &Operation) -> Value {
+    let about: Vec<_> = route.about.iter().map(|line| line.trim()).collect();
+    let about = about.join("\n");
+    let (summary, more) = about.split_once("\n\n").unwrap_or((&about, ""));
+    let json = |schema: Value| json!({"application/json": {"schema": schema}});
+    let whole = match (*answer, row) {
+        ("Vec", Some(row)) => json!({"type": "array", "items": named(row)}),
+        ("Option", Some(row)) => json!({"oneOf": [{"type": "null"}, named(row)]}),
+        (list, Some(row)) => named(&format!("{list}_{row}")),
+        (answer, None) => named(answer),
+    };
+    let text = json!({"schema": {"type": "string"}});
+    let mut answered = json!({"description": route.answer, "content": json(whole)});
+    match (route.form, row) {
+        (Form::One, Some(row)) => answered["content"] = json(named(row)),
+        (Form::Created, _) => {
+            answered["headers"] =
+                json!({"location": {"description": "Its path.", "schema": {"type": "string"}}});
+        }
+        (Form::Stream, _) => answered["content"]["text/event-stream"] = text,
+        (Form::Text, _) => answered["content"] = json!({"text/plain": text}),
+        (Form::Whole | Form::One, _) => {}
+    }
+    let status = if route.form == Form::Created { "201" } else { "200" };
+    let mut operation = json!({
+        "tags": [route.tag],
+        "summary": summary,
+        "operationId": route.id,
+        "responses": {
+            status: answered,
+            "default": {
+                "description": "A problem.",
+                "content": {"application/problem+json": {"schema": named("Problem")}},
+            },
+        },
+    });
+    if !more.is_empty() {
+        operation["description"] = more.into();
+    }
+    if !route.params.is_empty() {
+        let params = route.params.iter().flat_map(|param| parameters(route, param));
+        operation["parameters"] = params.collect();
+    }
+    if let Some(body) = route.body {
+        operation["requestBody"] = json!({"content": json(named(body)), "required": true});
+    }
+    if route.method != Method::Get {
+        operation["security"] = json!([{"token": []}]);
+    }
+    operation
+}
+
+/// The parameters that a declared one stands for.
+fn parameters(route: &Route, param: &Param) -> Vec<Value> {
+    let Param { name, kind, about } = *param;
+    let is_in_path = param.is_in(route.path);
+    let one = |name: &str, about: &str, schema: Value| {
+        let place = if is_in_path { "path" } else { "query" };
+        let required = is_in_path || kind == ParamKind::Required;
+        json!({
+            "name": name, "in": place, "description": about, "required": required, "schema": schema,
+        })
+    };
+    let schema = match kind {
+        ParamKind::Page => {
+            let limit = json!({"type": "integer", "minimum": 1, "maximum": MAX_PAGE_ROWS});
+            return vec![
+                one(
+                    "skip",
+                    "Number of rows before the page.",
+                    json!({"type": "integer", "minimum": 0}),
+                ),
+                one("limit", "Maximum number of rows in the page.", limit),
+            ];
+        }
+        ParamKind::Number => json!({"type": "integer", "format": "int32", "minimum": 0}),
+        ParamKind::Flag => json!({"type": "boolean"}),
+        ParamKind::Text | ParamKind::Required => json!({"type": "string"}),
+    };
+    vec![one(name, about, schema)]
+}
+
+/// The schema with this name.
+fn named(name: &str) -> Value {
+    json!({"$ref": format!("#/components/schemas/{name}")})
 }
 
 /// Lets the schema of a page name the schema of its rows, which it has a copy of: a generated

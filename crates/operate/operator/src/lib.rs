@@ -22,6 +22,7 @@ mod orphans;
 mod ports;
 mod provisioning;
 mod quarantine;
+mod queues;
 mod relays;
 mod static_checks;
 mod static_entries;
@@ -144,6 +145,13 @@ impl Operator for ControllerOperator {
                 };
                 let packet_ins_of = |dpid| self.monitor.packet_ins_by_port(dpid);
                 Answer::ListPorts(ports::list(network, names, &switches, query.page, packet_ins_of))
+            }
+            Request::ListQueues(query) => {
+                let switches = match &query.switch {
+                    Some(switch) => vec![self.switch(names, switch)?],
+                    None => self.monitor.switches(),
+                };
+                Answer::ListQueues(queues::list(network, names, switches, &query)?)
             }
             Request::ListHosts(query) => {
                 let dpid = query.switch.map(|switch| self.dpid(names, &switch)).transpose()?;

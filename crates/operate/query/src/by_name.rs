@@ -16,8 +16,13 @@ pub struct ByName<T>(pub T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for ByName<T> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        T::deserialize(Named(from)).map(ByName)
+        T::deserialize(by_name(from)).map(ByName)
     }
+}
+
+/// A deserializer of which every structure is read by the names of its fields.
+pub fn by_name<'de, D: Deserializer<'de>>(from: D) -> impl Deserializer<'de, Error = D::Error> {
+    Named(from)
 }
 
 /// One side of serde, which passes this on to all that is inside.

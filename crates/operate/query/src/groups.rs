@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Page, SwitchRef, text};
+use crate::{Cell, Column, List, Page, SwitchRef, text};
 
 /// Asks a switch for its groups, ordered by number.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -37,6 +37,25 @@ pub struct GroupRow {
     pub age_seconds: Option<u32>,
 }
 
+impl GroupRow {
+    /// How groups are listed.
+    pub const LIST: List = List {
+        command: "groups",
+        about: "List the groups of a switch, with their counters (OpenFlow 1.3)",
+        none: "the switch has no groups",
+        columns: &[
+            Column::new("GROUP", "group", Cell::Plain),
+            Column::new("TYPE", "type", Cell::Plain),
+            Column::new("USED BY", "used_by", Cell::Plain),
+            Column::new("PACKETS", "packets", Cell::Plain),
+            Column::new("BYTES", "bytes", Cell::Plain),
+            Column::new("AGE", "age_seconds", Cell::Duration),
+            Column::new("BUCKETS", "buckets", Cell::Parts),
+        ],
+        optional: &["AGE", "BYTES", "PACKETS"],
+    };
+}
+
 /// Asks a switch for its meters, ordered by number.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -68,4 +87,23 @@ pub struct MeterRow {
     pub bytes: Option<u64>,
     /// Time since it was installed.
     pub age_seconds: Option<u32>,
+}
+
+impl MeterRow {
+    /// How meters are listed.
+    pub const LIST: List = List {
+        command: "meters",
+        about: "List the meters of a switch, with their counters (OpenFlow 1.3)",
+        none: "the switch has no meters",
+        columns: &[
+            Column::new("METER", "meter", Cell::Plain),
+            Column::new("FLAGS", "flags", Cell::Plain),
+            Column::new("USED BY", "used_by", Cell::Plain),
+            Column::new("PACKETS", "packets", Cell::Plain),
+            Column::new("BYTES", "bytes", Cell::Plain),
+            Column::new("AGE", "age_seconds", Cell::Duration),
+            Column::new("BANDS", "bands", Cell::Parts),
+        ],
+        optional: &["AGE", "BYTES", "PACKETS"],
+    };
 }

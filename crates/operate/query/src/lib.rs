@@ -5,8 +5,9 @@
 //! faces are clients of an operator: a row, a request or an error that only one face needs does not
 //! exist.
 //!
-//! [`request`] lists all requests. A new one is a struct with its answer in one of the modules
-//! here, a line in that list, and an arm in the operator of the controller.
+//! [`request`] lists all requests, with their routes over HTTP. A new one is a struct with its
+//! answer in one of the modules here, its place in that list, and an arm in the operator of the
+//! controller.
 //!
 //! All types serialise with serde. Datapath ids, ports and addresses are text, as operators write
 //! them. Names of fields include their unit.
@@ -20,6 +21,7 @@ mod bandwidth;
 mod by_name;
 mod circuits;
 mod cluster;
+mod columns;
 mod configuration;
 mod error;
 mod flows;
@@ -33,8 +35,10 @@ mod orphans;
 mod page;
 mod ports;
 mod quarantine;
+mod queues;
 mod relays;
 pub mod request;
+mod route;
 mod static_entries;
 mod status;
 mod switches;
@@ -49,13 +53,14 @@ pub use audit::MAX_AUDIT_BYTES;
 pub use bandwidth::{
     ListReservations, MAX_RESERVE_WAIT_MS, Release, ReservationRow, ReservationState, Reserve,
 };
-pub use by_name::ByName;
+pub use by_name::{ByName, by_name};
 pub use circuits::{CircuitRow, CircuitState, ListCircuits};
 pub use cluster::{
     BalanceCluster, ClusterHandle, ClusterRequestsRow, ClusterStatus, ClusterStoreRow,
     ClusterSwitchRow, DrainNode, GetCluster, ListClusterSwitches, MoveSwitch, NodeRole, NodeRow,
     NodeState,
 };
+pub use columns::{Cell, Column, List};
 pub use configuration::{
     GetSharedConfig, Reload, ReloadAnswer, RenewedFileRow, SetSharedConfig, SettingChangeRow,
     SharedConfig, SharedConfigHandle,
@@ -83,8 +88,12 @@ pub use quarantine::{
     Block, BlockGap, BlockGapState, BlockedList, BlockedRow, ListBlocked, MAX_GAPS_SHOWN,
     QuarantineAnswer, Unblock,
 };
+pub use queues::{ListQueues, QueueRow};
 pub use relays::{JudgeRelay, ListRelays, ParsePortRefError, PortRef, RelayRow, RelayVerdict};
-pub use request::{Answer, Query, Request};
+pub use request::{Answer, DECLARED, Query, Request};
+pub use route::{Declared, Form, Method, Param, ParamKind, Route};
+#[cfg(feature = "schema")]
+pub use route::{Schemas, add_schema};
 pub use static_entries::{
     DEFAULT_OWNER, GroupKind, ListStatic, MAX_UNCONFIRMED_SHOWN, MeterUnit, SetStatic,
     StaticAnswer, StaticBand, StaticBucket, StaticEntry, StaticFlow, StaticGroup, StaticMeter,

@@ -26,10 +26,12 @@ pub struct ListOrphans {
 
 /// Removes the flows that [`ListOrphans`] lists, each by its match, priority and cookie.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, default)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
 pub struct CleanFlows {
-    /// Only at this switch.
-    #[serde(with = "text::option")]
+    /// Only at this switch: its datapath id or its name.
+    #[serde(default, with = "text::option")]
+    #[cfg_attr(feature = "schema", schema(value_type = Option<String>))]
     pub switch: Option<SwitchRef>,
     /// Only flows of the app with this name. An app that does not come with Bellrock has to be
     /// named.

@@ -7,11 +7,11 @@ use bellrock_query::{
     ForgetIdentity, GetCluster, GetCounters, GetSharedConfig, GetStatus, GetTopology, GroupKind,
     JudgeRelay, LinkRow, ListApps, ListBlocked, ListCircuits, ListClusterSwitches, ListEvents,
     ListFlows, ListGroups, ListHosts, ListIdentities, ListLatencies, ListLinks, ListMeters,
-    ListOrphans, ListPorts, ListRelays, ListReservations, ListStatic, ListSwitches, ListTasks,
-    MessageBytes, MeterUnit, MoveSwitch, NodeRole, Operator, Page, PortState, QueryError,
-    RelayVerdict, Release, Reload, Request, ReservationRow, ReservationState, Reserve, Rows,
-    SendMessages, SetSharedConfig, SetStatic, StaticBand, StaticBucket, StaticEntry, StaticFlow,
-    StaticGroup, StaticMeter, SwitchRef, Unblock,
+    ListOrphans, ListPorts, ListQueues, ListRelays, ListReservations, ListStatic, ListSwitches,
+    ListTasks, MessageBytes, MeterUnit, MoveSwitch, NodeRole, Operator, Page, PortState,
+    QueryError, RelayVerdict, Release, Reload, Request, ReservationRow, ReservationState, Reserve,
+    Rows, SendMessages, SetSharedConfig, SetStatic, StaticBand, StaticBucket, StaticEntry,
+    StaticFlow, StaticGroup, StaticMeter, SwitchRef, Unblock,
 };
 use serde_json::json;
 
@@ -107,6 +107,7 @@ fn every_request_is_read_as_it_was_written() {
         Request::from(GetStatus {}),
         ListSwitches { switch: None, page }.into(),
         ListPorts { switch: Some(switch.clone()), page }.into(),
+        ListQueues { switch: Some(switch.clone()), port: Some(Port(3)), page }.into(),
         ListHosts { switch: Some(switch.clone()), page }.into(),
         ListApps {}.into(),
         ListTasks { page }.into(),

@@ -14,6 +14,9 @@ use serde_json::Value;
 
 use crate::running::{PATIENCE, Place, bellrock, told};
 
+/// A queue of each port.
+pub(crate) const QUEUE: u32 = 7;
+
 /// One switch with two hosts, and a control socket.
 pub(crate) struct OneSwitch {
     place: Place,
@@ -24,6 +27,7 @@ impl OneSwitch {
     pub(crate) fn new(name: &str, address: SocketAddr, versions: Versions) -> Self {
         let mut settings = LiveSettings::new(address);
         settings.network.versions = versions;
+        settings.network.queue = Some(QUEUE);
         settings.backoff =
             ReconnectBackoff { first: Duration::from_millis(50), ..settings.backoff };
         let net = LiveNetwork::new(&tree(1, 2).build().unwrap(), settings).unwrap();

@@ -24,7 +24,7 @@ pub(crate) mod tests;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bellrock_openflow::FixedStr;
+use bellrock_openflow::{FixedStr, Port};
 use bellrock_session::Versions;
 
 use crate::datapath::Effects;
@@ -63,6 +63,8 @@ pub struct NetworkSettings {
     pub n_buffers: u32,
     /// Number of additional ports of each switch. They are down until a host moves there.
     pub spare_ports: u32,
+    /// Number of a queue that each port has.
+    pub queue: Option<u32>,
     /// Maximum number of hops that are kept for [`EmulatedNetwork::hops`]; 0 for none.
     pub hops: usize,
     /// Maximum number of messages between each switch and its controllers that are kept for
@@ -79,6 +81,7 @@ impl Default for NetworkSettings {
             table_capacity: SwitchSettings::TABLE_CAPACITY,
             n_buffers: SwitchSettings::N_BUFFERS,
             spare_ports: 1,
+            queue: None,
             hops: 0,
             messages: 0,
         }
@@ -458,7 +461,10 @@ fn new_switch(
         }
         desc
     };
+    let queues =
+        settings.queue.iter().flat_map(|queue| ports.keys().map(|port| (Port(*port), *queue)));
     let mut switch = EmulatedSwitch::new(SwitchSettings {
+        queues: queues.collect(),
         name: spec.name.as_str().into(),
         ports: ports.iter().map(desc).collect(),
         tables: spec.tables.unwrap_or(settings.tables),

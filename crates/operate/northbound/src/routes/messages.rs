@@ -8,7 +8,7 @@ use bellrock_api::ToSwitch;
 use bellrock_api::openflow::{RequestBody, Strictness};
 use bellrock_query::{AskSwitch, MessageBytes, SendMessages, SentMessages, SwitchReply};
 use serde::Deserialize;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
 use super::network::switch_ref;
 use crate::access::Caller;
@@ -16,11 +16,9 @@ use crate::answer::{Fields, Known, NoParams, Params, Part, Shared, Tagged};
 use crate::problem::Problem;
 
 /// What a switch is asked.
-#[derive(Debug, Deserialize, IntoParams, ToSchema)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
 pub(super) struct RequestParams {
-    /// The message, in hexadecimal digits and the OpenFlow version of the switch.
     request: String,
 }
 
@@ -32,17 +30,7 @@ pub(super) struct MessagesBody {
     messages: Vec<String>,
 }
 
-/// The reply of a switch to an OpenFlow request
-///
-/// The request goes out as it is, with another transaction id: a multipart request, or one for
-/// features, configuration, queues, roles or asynchronous messages. A multipart request of an
-/// experimenter may change the switch, so it needs a token with the scope write.
-#[utoipa::path(get, path = "/v1/switches/{switch}/reply", tag = "network",
-    params(("switch" = String, Path, description = "Its datapath id or its name."), RequestParams),
-    responses(
-    (status = 200, description = "The reply.", body = SwitchReply),
-    (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
-))]
+/// Asks a switch. What may change it needs more than the right to read.
 pub(super) async fn reply(
     State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
@@ -60,17 +48,7 @@ pub(super) async fn reply(
     Ok(Tagged { answer: shared.ask(query).await?, known })
 }
 
-/// Send OpenFlow messages to a switch
-///
-/// They go out as they are, in order, with other transaction ids, and the switch confirms them. The
-/// controller does not remember them: `/v1/static` keeps flows, groups and meters.
-#[utoipa::path(post, path = "/v1/switches/{switch}/messages", tag = "orders", security(("token" = [])),
-    params(("switch" = String, Path, description = "Its datapath id or its name.")),
-    request_body = MessagesBody,
-    responses(
-    (status = 200, description = "What became of each message.", body = SentMessages),
-    (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
-))]
+/// Sends messages to a switch.
 pub(super) async fn send(
     State(shared): State<Arc<Shared>>,
     _: NoParams,

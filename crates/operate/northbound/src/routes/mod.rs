@@ -1,127 +1,141 @@
 //! The routes, and the document of them.
-#![allow(unused_qualifications, reason = "what the macros of utoipa make")]
+//!
+//! [`bellrock_query::DECLARED`] lists the routes of requests. Most of them pass on a request and
+//! its answer ([`declared`]). The others have a function of their own, and so have the routes that
+//! are no request.
 
-mod cluster;
-mod identities;
+mod declared;
 mod messages;
 mod network;
-mod orders;
-mod orphans;
-mod relays;
 mod static_entries;
 mod system;
 
 use std::sync::Arc;
 
-use axum::Router;
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::response::{Html, IntoResponse, Response};
-use axum::routing::get;
-use bellrock_query::{DEFAULT_PAGE_ROWS, Page};
-use serde::Deserialize;
-use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
-use utoipa::{IntoParams, Modify, OpenApi, ToSchema};
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
+use axum::routing::{MethodFilter, MethodRouter, delete, get, on, post, put};
+use axum::{Extension, Router};
+use bellrock_query::{DECLARED, Declared, Method, Route, Schemas, add_schema, route};
 
-use crate::access;
+use crate::access::{self, Caller};
 use crate::answer::Shared;
-use crate::documentation;
+use crate::documentation::{self, Operation};
+use crate::layout::LayoutAnswer;
 use crate::page;
 use crate::problem::Problem;
 
-/// The document of the interface, without its paths.
-#[derive(OpenApi)]
-#[openapi(
-    info(
-        title = "Bellrock",
-        description = "Asks a Bellrock OpenFlow controller, and orders changes. Datapath ids, ports and addresses \
-                       are text. Names of fields have their units. Where a switch is named in a path, its datapath \
-                       id and its name in the configuration are the same.\n\nOn a loopback address reading needs \
-                       no token. Changes, and everything on other addresses, need `Authorization: Bearer TOKEN`. \
-                       Errors are problems of RFC 9457.",
-        license(name = "Apache-2.0", identifier = "Apache-2.0"),
-    ),
-    tags(
-        (name = "controller", description = "The controller itself"),
-        (name = "network", description = "Switches, links, hosts and flows"),
-        (name = "orders", description = "Reservations, circuits, quarantine and static flows"),
-    ),
-    components(schemas(Problem)),
-    modifiers(&Tokens),
-)]
-struct Document;
+/// Routes that are no request.
+const HEALTHZ: Route = route! {
+    /// Whether the server runs
+    ///
+    /// For supervisors that restart a process that hangs. Needs no token.
+    Get healthz "/healthz" controller => Text "It runs."
+};
+const READYZ: Route = route! {
+    /// Whether the controller is ready for switches
+    ///
+    /// For supervisors and load balancers: status 503 while it is not. Needs no token.
+    Get readyz "/readyz" controller => Text "Switches can connect."
+};
+const METRICS: Route = route! {
+    /// Metrics for Prometheus
+    ///
+    /// In its text format, version 0.0.4.
+    Get metrics "/metrics" controller => Text "The metrics."
+};
+const TOKEN: Route = route! {
+    /// The token of this request
+    ///
+    /// So a client knows whether it may order changes.
+    Get token "/v1/token" controller => "The token, or null without one."
+};
+const LAYOUT: Route = route! {
+    /// Where to draw the switches
+    ///
+    /// The unit is the length of a link. A layout stays while no switch and no link is added, and
+    /// then changes as little as possible.
+    Get layout "/v1/topology/layout" network => "The layout."
+};
 
-/// Adds the tokens to the document.
-struct Tokens;
+type Handler = MethodRouter<Arc<Shared>>;
 
-impl Modify for Tokens {
-    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
-        let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
-        let components = document.components.get_or_insert_default();
-        components.add_security_scheme("token", SecurityScheme::Http(bearer));
-    }
+/// The routes that are no request, each with the names of its answer's type and of rows in it.
+fn others() -> [(&'static Route, &'static str, Option<&'static str>, Handler); 5] {
+    [
+        (&HEALTHZ, "", None, get(system::healthz)),
+        (&READYZ, "", None, get(system::readyz)),
+        (&METRICS, "", None, get(system::metrics)),
+        (&TOKEN, "Option", Some("TokenAnswer"), get(system::token)),
+        (&LAYOUT, "LayoutAnswer", None, get(network::layout)),
+    ]
 }
 
-fn parts() -> (Router<Arc<Shared>>, utoipa::openapi::OpenApi) {
-    OpenApiRouter::with_openapi(Document::openapi())
-        .routes(routes!(system::healthz))
-        .routes(routes!(system::readyz))
-        .routes(routes!(system::status))
-        .routes(routes!(system::counters))
-        .routes(routes!(system::counter_meanings))
-        .routes(routes!(system::latencies))
-        .routes(routes!(system::metrics))
-        .routes(routes!(system::apps))
-        .routes(routes!(system::tasks))
-        .routes(routes!(system::events))
-        .routes(routes!(system::token))
-        .routes(routes!(system::reload))
-        .routes(routes!(cluster::cluster))
-        .routes(routes!(cluster::cluster_switches))
-        .routes(routes!(cluster::move_switch))
-        .routes(routes!(cluster::drain_node))
-        .routes(routes!(cluster::balance_cluster))
-        .routes(routes!(cluster::shared_config, cluster::set_shared_config))
-        .routes(routes!(network::switches))
-        .routes(routes!(network::switch))
-        .routes(routes!(network::switch_ports))
-        .routes(routes!(network::switch_flows))
-        .routes(routes!(network::switch_groups))
-        .routes(routes!(network::switch_meters))
-        .routes(routes!(messages::reply))
-        .routes(routes!(messages::send))
-        .routes(routes!(network::ports))
-        .routes(routes!(network::flows))
-        .routes(routes!(orphans::orphans))
-        .routes(routes!(orphans::clean))
-        .routes(routes!(network::hosts))
-        .routes(routes!(network::topology))
-        .routes(routes!(network::layout))
-        .routes(routes!(network::links))
-        .routes(routes!(relays::relays, relays::judge))
-        .routes(routes!(identities::identities))
-        .routes(routes!(identities::forget))
-        .routes(routes!(orders::circuits))
-        .routes(routes!(orders::reservations, orders::reserve))
-        .routes(routes!(orders::release))
-        .routes(routes!(orders::blocked, orders::block))
-        .routes(routes!(orders::unblock))
-        .routes(routes!(static_entries::entries, static_entries::set))
-        .routes(routes!(static_entries::entry, static_entries::set_one, static_entries::remove))
-        .split_for_parts()
+/// The function of a route that does more than to pass on a request and its answer.
+fn of_its_own(id: &str) -> Option<Handler> {
+    Some(match id {
+        "switch" => get(network::switch),
+        "move_switch" => post(network::move_switch),
+        "events" => get(system::events),
+        "reload" => post(system::reload),
+        "reply" => get(messages::reply),
+        "send" => post(messages::send),
+        "entry" => get(static_entries::entry),
+        "set" => post(static_entries::set),
+        "set_one" => put(static_entries::set_one),
+        "remove" => delete(static_entries::remove),
+        _ => return None,
+    })
+}
+
+/// The function of all other routes.
+fn as_declared(declared: &'static Declared, route: &'static Route) -> Handler {
+    let method = match route.method {
+        Method::Get => MethodFilter::GET,
+        Method::Post => MethodFilter::POST,
+        Method::Put => MethodFilter::PUT,
+        Method::Delete => MethodFilter::DELETE,
+    };
+    on(method, move |State(shared), Extension(caller): Extension<Caller>, asked: Request| {
+        declared::answer(declared, route, shared, caller, asked)
+    })
+}
+
+fn parts() -> (Router<Arc<Shared>>, serde_json::Value) {
+    let (mut router, mut operations) = (Router::new(), Vec::new());
+    let mut schemas = Schemas::new();
+    add_schema::<Problem>("Problem", &mut schemas);
+    add_schema::<network::MoveBody>("MoveBody", &mut schemas);
+    add_schema::<messages::MessagesBody>("MessagesBody", &mut schemas);
+    add_schema::<static_entries::StaticBody>("StaticBody", &mut schemas);
+    add_schema::<system::TokenAnswer>("TokenAnswer", &mut schemas);
+    add_schema::<LayoutAnswer>("LayoutAnswer", &mut schemas);
+    for declared in DECLARED {
+        if !declared.routes.is_empty() {
+            (declared.schemas)(&mut schemas);
+        }
+        for route in declared.routes {
+            let handler = of_its_own(route.id).unwrap_or_else(|| as_declared(declared, route));
+            router = router.route(route.path, handler);
+            operations.push(Operation { route, answer: declared.answer, row: declared.row });
+        }
+    }
+    for (route, answer, row, handler) in others() {
+        router = router.route(route.path, handler);
+        operations.push(Operation { route, answer, row });
+    }
+    (router, documentation::document(&operations, &schemas))
 }
 
 /// The OpenAPI document of the interface, as JSON.
 #[must_use]
 pub fn openapi() -> serde_json::Value {
-    documentation::document(&parts().1)
+    parts().1
 }
 
 /// All routes.
 pub(crate) fn router(shared: &Arc<Shared>) -> Router {
     let (routes, document) = parts();
-    let document = documentation::document(&document);
     let page: Arc<str> = documentation::page(&document).into();
     let document: Arc<str> = document.to_string().into();
     let css = [(axum::http::header::CONTENT_TYPE, "text/css")];
@@ -143,28 +157,4 @@ async fn no_such_path(request: Request) -> Response {
 
 async fn wrong_method(request: Request) -> Response {
     Problem::wrong_method(request.method().as_str(), request.uri().path()).into_response()
-}
-
-/// The part of a list that is wanted.
-#[derive(Debug, Deserialize, IntoParams, ToSchema)]
-#[serde(deny_unknown_fields, default)]
-#[into_params(parameter_in = Query)]
-struct PageParams {
-    /// Number of rows before the page.
-    skip: usize,
-    /// Maximum number of rows in the page.
-    #[param(minimum = 1, maximum = 10_000)]
-    limit: usize,
-}
-
-impl Default for PageParams {
-    fn default() -> Self {
-        PageParams { skip: 0, limit: DEFAULT_PAGE_ROWS }
-    }
-}
-
-impl PageParams {
-    fn page(&self) -> Result<Page, Problem> {
-        Ok(Page::new(self.skip, self.limit)?)
-    }
 }

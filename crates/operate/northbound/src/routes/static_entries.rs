@@ -5,40 +5,21 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::{Extension, Json};
 use bellrock_query::{
-    ListStatic, Page, Rows, SetStatic, StaticAnswer, StaticEntry, StaticFlow, StaticGroup,
-    StaticMeter, StaticRow,
+    ListStatic, Page, SetStatic, StaticAnswer, StaticEntry, StaticFlow, StaticGroup, StaticMeter,
+    StaticRow,
 };
 use serde::Deserialize;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
-use super::PageParams;
 use super::network::switch_ref;
 use crate::access::Caller;
 use crate::answer::{Fields, Known, NoParams, Params, Part, Shared, Tagged, only};
 use crate::problem::Problem;
 
-/// Which entries are wanted.
-#[derive(Debug, Default, Deserialize, IntoParams, ToSchema)]
-#[serde(deny_unknown_fields, default)]
-#[into_params(parameter_in = Query)]
-pub(super) struct StaticParams {
-    /// Only entries of this switch: its datapath id or its name.
-    switch: Option<String>,
-    /// Only entries of this owner.
-    owner: Option<String>,
-    /// Number of rows before the page.
-    skip: Option<usize>,
-    /// Maximum number of rows in the page.
-    #[param(minimum = 1, maximum = 10_000)]
-    limit: Option<usize>,
-}
-
 /// Who orders.
-#[derive(Debug, Default, Deserialize, IntoParams, ToSchema)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-#[into_params(parameter_in = Query)]
 pub(super) struct OwnerParams {
-    /// The owner of the entry. The default is the name of the token.
     owner: Option<String>,
 }
 
@@ -62,31 +43,7 @@ pub(super) struct StaticBody {
     meter: Option<StaticMeter>,
 }
 
-/// The static flows, groups and meters, by name
-#[utoipa::path(get, path = "/v1/static", tag = "orders", params(StaticParams), responses(
-    (status = 200, description = "A page of the entries, with their states.", body = Rows<StaticRow>),
-    (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
-))]
-pub(super) async fn entries(
-    State(shared): State<Arc<Shared>>,
-    Params(params): Params<StaticParams>,
-    known: Known,
-) -> Result<Tagged<Rows<StaticRow>>, Problem> {
-    let StaticParams { switch, owner, skip, limit } = params;
-    let first = PageParams::default();
-    let page = PageParams { skip: skip.unwrap_or(first.skip), limit: limit.unwrap_or(first.limit) };
-    let switch = switch.as_deref().map(switch_ref);
-    let query = ListStatic { name: None, switch, owner, page: page.page()? };
-    Ok(Tagged { answer: shared.ask(query).await?, known })
-}
-
-/// A static flow, group or meter
-#[utoipa::path(get, path = "/v1/static/{name}", tag = "orders",
-    params(("name" = String, Path, description = "Its name.")),
-    responses(
-    (status = 200, description = "The entry, with its state.", body = StaticRow),
-    (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
-))]
+/// A static flow, group or meter.
 pub(super) async fn entry(
     State(shared): State<Arc<Shared>>,
     _: NoParams,
@@ -99,16 +56,7 @@ pub(super) async fn entry(
     Ok(Tagged { answer, known })
 }
 
-/// Set and remove static flows, groups and meters
-///
-/// All of them, or none. The answer comes when the switches have confirmed them, or after some
-/// seconds with the entries that are not confirmed.
-#[utoipa::path(post, path = "/v1/static", tag = "orders", security(("token" = [])),
-    request_body = SetStatic,
-    responses(
-    (status = 200, description = "They are wanted now.", body = StaticAnswer),
-    (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
-))]
+/// Sets and removes static flows, groups and meters.
 pub(super) async fn set(
     State(shared): State<Arc<Shared>>,
     _: NoParams,
@@ -118,16 +66,7 @@ pub(super) async fn set(
     order_of(&shared, caller, order).await
 }
 
-/// Set a static flow, group or meter
-///
-/// It replaces the entry of this name.
-#[utoipa::path(put, path = "/v1/static/{name}", tag = "orders", security(("token" = [])),
-    params(("name" = String, Path, description = "Its name."), OwnerParams),
-    request_body = StaticBody,
-    responses(
-    (status = 200, description = "It is wanted now.", body = StaticAnswer),
-    (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
-))]
+/// Sets a static flow, group or meter.
 pub(super) async fn set_one(
     State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
@@ -143,13 +82,7 @@ pub(super) async fn set_one(
     order_of(&shared, caller, order).await.map_err(|problem| problem.within("entries[0]"))
 }
 
-/// Remove a static flow, group or meter
-#[utoipa::path(delete, path = "/v1/static/{name}", tag = "orders", security(("token" = [])),
-    params(("name" = String, Path, description = "Its name."), OwnerParams),
-    responses(
-    (status = 200, description = "It is removed.", body = StaticAnswer),
-    (status = "default", description = "A problem.", body = Problem, content_type = "application/problem+json"),
-))]
+/// Removes a static flow, group or meter.
 pub(super) async fn remove(
     State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,

@@ -278,6 +278,13 @@ impl Operator for Fixed {
                 });
                 Answer::ListMeters(Rows::of([serde_json::from_value(row).unwrap()], query.page))
             }
+            Request::ListQueues(query) => {
+                let row = json!({
+                    "dpid": "00000000000000a1", "port": "3", "queue": 1, "rate_kbps": null,
+                    "tx_packets": 12, "tx_bytes": 1176, "tx_errors": 0, "age_seconds": 3,
+                });
+                Answer::ListQueues(Rows::of([serde_json::from_value(row).unwrap()], query.page))
+            }
             Request::CountFlows(query) => {
                 let row = json!({
                     "dpid": "00000000000000a1", "name": "s1", "problem": null, "apps": [
