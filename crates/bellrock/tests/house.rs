@@ -32,6 +32,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("services", &["openflow", "api", "tables"]),
     ("apps", &["openflow", "api", "tables", "services"]),
     ("detached", &["openflow", "api"]),
+    ("fabric", &["openflow", "api", "services"]),
     ("worker", &["openflow", "session", "api", "tables"]),
     ("engine", &["openflow", "pace", "session", "api", "tables", "tls", "worker"]),
     ("emulator", &["openflow", "session", "api", "tables", "tls", "worker", "services"]),
@@ -46,7 +47,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
 const WINGS: &[(&str, &[&str])] = &[
     ("protocol", &["openflow", "session"]),
     ("runtime", &["engine", "pace", "tables", "tls", "worker"]),
-    ("model", &["api", "apps", "detached", "services"]),
+    ("model", &["api", "apps", "detached", "fabric", "services"]),
     ("operate", &["config", "control", "northbound", "query"]),
     ("lab", &["bench", "emulator"]),
 ];
@@ -78,6 +79,7 @@ const NEVER: &[(&str, &[&[&str]])] = &[
     ("services", &[ASYNC, SOCKETS, HTTP, STORES, PYTHON, COMMAND]),
     ("apps", &[ASYNC, SOCKETS, HTTP, STORES, PYTHON, COMMAND]),
     ("detached", &[ASYNC, SOCKETS, LOGGERS, HTTP, STORES, PYTHON, COMMAND]),
+    ("fabric", &[ASYNC, SOCKETS, LOGGERS, CLOCKS, HTTP, STORES, PYTHON, COMMAND]),
     ("worker", &[&["tokio", "async-std", "smol"], SOCKETS, HTTP, STORES, PYTHON, COMMAND]),
     ("engine", &[ASYNC, HTTP, STORES, PYTHON, COMMAND]),
     ("emulator", &[&["tokio", "async-std", "smol"], HTTP, STORES, PYTHON, COMMAND]),
@@ -97,8 +99,10 @@ const NEVER: &[(&str, &[&[&str]])] = &[
 const RUNTIME: &[&str] = &["northbound", "cluster"];
 
 /// Words for I/O, threads, clocks and printing, forbidden in these crates.
-const PURE: &[&str] =
-    &["openflow", "session", "pace", "tables", "api", "services", "apps", "detached", "worker"];
+const PURE: &[&str] = &[
+    "openflow", "session", "pace", "tables", "api", "services", "apps", "detached", "fabric",
+    "worker",
+];
 const IMPURE_WORDS: &[&str] = &[
     "std::thread",
     "Instant::now",
