@@ -3,12 +3,10 @@
 //!
 //! # What it is
 //! - [`read()`] reads Faucet's `faucet.yaml` unchanged, with the files that it includes. It knows
-//!   all
-//! keys of Faucet 1.10.12 ([`keys`]), and refuses what Faucet refuses. It reports as many problems
-//!   as it finds, each with file, line, column, what is wrong and what would be right.
+//!   all keys of Faucet 1.10.12 ([`keys`]), and refuses what Faucet refuses. It reports as many
+//!   problems as it finds, each with file, line, column, what is wrong and what would be right.
 //! - [`Intent`] is the result: switches, ports, VLANs, ACLs, meters, routers and the stack, typed,
-//!   with
-//!   all references resolved. Each item keeps its [`Place`].
+//!   with all references resolved. Each item keeps its [`Place`].
 //! - [`Intent::unsupported`] lists the keys that Bellrock reads but does not carry out yet, so that
 //!   they are refused by name.
 //!

@@ -161,6 +161,8 @@ impl Reading {
             let message = format!("`{}` is empty; give it a value, or remove it", entry.key);
             match entry.key.text() {
                 Some("output" | "ct") => self.problem(&entry.value.place, message),
+                // Anything but 1 is no.
+                Some("allow" | "force_port_vlan") => self.warning(&entry.value.place, message),
                 _ => pending.add(&entry.value.place, message),
             }
         }
@@ -179,7 +181,7 @@ impl Reading {
             None => Vec::new(),
         };
         Some(Actions {
-            allow: is_one("allow"),
+            allow: is_one("allow").or_else(|| node.get("allow").map(|_| false)),
             force_port_vlan: is_one("force_port_vlan").unwrap_or(false),
             meter,
             mirror,

@@ -8,7 +8,7 @@ use super::values::{name_of, number};
 use super::{Reading, Section};
 use crate::Place;
 use crate::intent::{Meter, MeterBand, MeterId};
-use crate::keys::{BAND, METER, METER_ENTRY};
+use crate::keys::{BAND, Key, METER, METER_ENTRY};
 use crate::yaml::{Entry, Node};
 
 /// Flags of meters, by name.
@@ -47,7 +47,9 @@ impl Reading {
             self.problem(&entry.place, message);
             return None;
         };
-        let meter_entry = Section::of_node(node, METER_ENTRY, "key of a meter's entry", self)?;
+        let entries = self.known(node, METER_ENTRY, "key of a meter's entry");
+        let meter_entry =
+            Section::of(&entries, &node.place, METER_ENTRY, "key of a meter's entry", self);
         let flags = self.flags(&meter_entry);
         let nodes = meter_entry.node("bands").and_then(|node| node.list()).unwrap_or_default();
         if nodes.is_empty() {
@@ -57,6 +59,14 @@ impl Reading {
         let bands = nodes.iter().filter_map(|node| self.band(node)).collect();
         let number = section.value("meter_id");
         Some(Meter { place: entry.place.clone(), name, number, flags, bands })
+    }
+
+    /// The entries with known keys. Others are ignored, as in Faucet, but not in silence.
+    fn known(&mut self, node: &Node, keys: &[Key], what: &str) -> Vec<Entry> {
+        let entries = node.map().unwrap_or_default();
+        self.warn_unused(entries, keys, what);
+        let is_known = |entry: &&Entry| keys.iter().any(|key| Some(key.name) == entry.key.text());
+        entries.iter().filter(is_known).cloned().collect()
     }
 
     fn flags(&mut self, section: &Section<'_>) -> MeterFlags {
@@ -85,7 +95,19 @@ impl Reading {
     }
 
     fn band(&mut self, node: &Node) -> Option<MeterBand> {
-        let section = Section::of_node(node, BAND, "key of a band", self)?;
+        if node.map().is_none() {
+            self.problem(
+                &node.place,
+                format!("{node} is no band; give `{{type: DROP, rate: 1000}}`"),
+            );
+            return None;
+        }
+        let entries = self.known(node, BAND, "key of a band");
+        for entry in entries.iter().filter(|entry| entry.value.is_null()) {
+            let message = format!("`{}` is empty; give it a value, or remove it", entry.key);
+            self.problem(&entry.value.place, message);
+        }
+        let section = Section::of(&entries, &node.place, BAND, "key of a band", self);
         let kind = section.node("type").and_then(|node| node.scalar()).and_then(|it| it.text());
         let is_remark = match kind {
             Some("DROP") => false,

@@ -7,7 +7,7 @@ use super::packet::FieldName;
 use super::values::name;
 use super::{Reading, Section, section};
 use crate::intent::{Failover, NiciraMatch, Output, PortRef, Tunnel};
-use crate::keys::{FAILOVER, OUTPUT, TUNNEL, VLAN_VID};
+use crate::keys::{FAILOVER, OUTPUT, TUNNEL, Types, VLAN_VID};
 use crate::yaml::{Entry, Node, Scalar, Value};
 
 /// Ethernet type of a VLAN tag (IEEE 802.1Q).
@@ -171,6 +171,13 @@ impl Reading {
         if is("reverse") && is("bi_directional") {
             let message = "a tunnel has `reverse` or `bi_directional`, not both; remove one";
             pending.add(&node.place, message);
+        }
+        for (key, types) in
+            [("port", Types::NAME), ("tunnel_id", Types::NAME), ("exit_instructions", Types::LIST)]
+        {
+            if let Some(node) = given(key).filter(|node| !types.has(section::types_of(node))) {
+                pending.add(&node.place, format!("`{key}` cannot be {node}; give {types}"));
+            }
         }
         let Some(switch) = value("dp").and_then(|node| node.scalar()).and_then(Scalar::text) else {
             pending.add(&node.place, "a tunnel needs `dp`, the name of the switch where it ends");

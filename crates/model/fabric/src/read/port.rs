@@ -241,6 +241,9 @@ impl Reading {
         let settings = PortLldp::read(&lldp);
         let mut tlvs = Vec::new();
         if settings.enable {
+            if let Some(entry) = node.get("org_tlvs").filter(|entry| entry.value.is_null()) {
+                self.problem(&entry.value.place, "`org_tlvs` is empty; give a list, or remove it");
+            }
             for node in lldp.node("org_tlvs").and_then(|node| node.list()).unwrap_or_default() {
                 let Some(tlv) = Section::of_node(node, ORG_TLV, "key of a TLV", self) else {
                     continue;

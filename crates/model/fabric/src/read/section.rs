@@ -139,7 +139,7 @@ fn is_right(key: &Key, node: &Node, reading: &mut Reading) -> bool {
     true
 }
 
-fn types_of(node: &Node) -> Types {
+pub(crate) fn types_of(node: &Node) -> Types {
     match &node.value {
         Value::List(_) => Types::LIST,
         Value::Map(_) => Types::MAP,

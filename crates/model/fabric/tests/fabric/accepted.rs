@@ -125,6 +125,13 @@ fn rules_are_written_in_three_ways() {
 }
 
 #[test]
+fn an_empty_allow_is_no() {
+    let declared = declared(&rule("actions: {mirror: two, allow: }")).unwrap();
+    assert_eq!(declared.intent.acls[0].rules[0].actions.allow, Some(false));
+    assert!(declared.warnings[0].message.contains("`allow` is empty"));
+}
+
+#[test]
 fn old_names_of_fields_mean_the_new_ones() {
     let intent = intent(&rule(
         "{dl_src: '0E:0:0:0:0:2', dl_dst: '01:00:00:00:00:00/01:00:00:00:00:00', dl_vlan: 100, nw_proto: 6, \

@@ -215,6 +215,7 @@ fn wrong_ports_are_refused() {
             "6:50",
             "the TLV needs `subtype`",
         ),
+        (port("lldp_beacon: {enable: true, org_tlvs: }"), "6:47", "`org_tlvs` is empty"),
         (port("lldp_beacon: {enabled: true}"), "6:25", "did you mean `enable`?"),
         (port("dot1x: true, dot1x_mab: true, dot1x_dyn_acl: true"), "6:24", "exclude each other"),
         (port("dot1x: true, dot1x_acl: true, dot1x_dyn_acl: true"), "6:24", "exclude each other"),
@@ -339,6 +340,16 @@ fn wrong_acls_are_refused() {
             rule("actions: {output: {tunnel: {dp: sw1, tunnel_id: 100}}}"),
             "6:34",
             "reserved_internal_vlan",
+        ),
+        (
+            rule("actions: {output: {tunnel: {dp: sw1, port: 0.5}}}"),
+            "6:50",
+            "`port` cannot be 0.5; give a whole number or text",
+        ),
+        (
+            rule("actions: {output: {tunnel: {dp: sw1, exit_instructions: 7}}}"),
+            "6:63",
+            "give a list",
         ),
         (
             rule("actions: {output: {tunnel: {dp: sw1, reverse: true, bi_directional: true}}}"),
