@@ -67,6 +67,7 @@ fn tables() -> String {
             .unwrap();
         for Key { name, types, preset, range, part, meaning } in *keys {
             let range = match range {
+                Some((least, most)) if least == most => String::new(),
                 Some((least, most)) if *most < u32::MAX.into() => format!(", {least} to {most}"),
                 _ => String::new(),
             };
