@@ -1,7 +1,7 @@
 //! The tables of keys: one row for each key that Faucet 1.10.12 has, which the reader, the manual
 //! and the intent share.
 //!
-//! The macro [`keys!`] makes a table of a section, and for keys with plain values also the fields
+//! The macro `keys!` makes a table of a section, and for keys with plain values also the fields
 //! of a type and their reading. Keys with lists or maps are rows only; the reader looks at them
 //! itself.
 
