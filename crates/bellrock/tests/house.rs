@@ -33,6 +33,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("book", &["openflow", "api"]),
     ("apps", &["openflow", "api", "tables", "services", "book"]),
     ("detached", &["openflow", "api"]),
+    ("fabric", &["openflow", "api", "services"]),
     ("worker", &["openflow", "session", "api", "tables"]),
     ("engine", &["openflow", "pace", "session", "api", "tables", "tls", "worker"]),
     ("emulator", &["openflow", "session", "api", "tables", "tls", "worker", "services", "book"]),
@@ -49,7 +50,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
 const WINGS: &[(&str, &[&str])] = &[
     ("protocol", &["openflow", "session"]),
     ("runtime", &["engine", "pace", "tables", "tls", "worker"]),
-    ("model", &["api", "apps", "book", "detached", "services"]),
+    ("model", &["api", "apps", "book", "detached", "fabric", "services"]),
     ("operate", &["config", "control", "daemon", "northbound", "operator", "query"]),
     ("lab", &["bench", "emulator", "studies", "tools"]),
 ];
@@ -84,6 +85,7 @@ const NEVER: &[(&str, &[&[&str]])] = &[
     ("book", &[ASYNC, SOCKETS, HTTP, STORES, PYTHON, COMMAND_LINE]),
     ("apps", &[ASYNC, SOCKETS, HTTP, STORES, PYTHON, COMMAND]),
     ("detached", &[ASYNC, SOCKETS, LOGGERS, HTTP, STORES, PYTHON, COMMAND]),
+    ("fabric", &[ASYNC, SOCKETS, LOGGERS, CLOCKS, HTTP, STORES, PYTHON, COMMAND]),
     ("worker", &[&["tokio", "async-std", "smol"], SOCKETS, HTTP, STORES, PYTHON, COMMAND]),
     ("engine", &[ASYNC, HTTP, STORES, PYTHON, COMMAND]),
     ("emulator", &[&["tokio", "async-std", "smol"], HTTP, STORES, PYTHON, COMMAND]),
@@ -109,7 +111,7 @@ const RUNTIME: &[&str] = &["northbound", "cluster"];
 /// Words for I/O, threads, clocks and printing, forbidden in these crates.
 const PURE: &[&str] = &[
     "openflow", "session", "pace", "tables", "api", "services", "book", "apps", "detached",
-    "worker",
+    "fabric", "worker",
 ];
 /// Parts of these crates that do I/O, each behind a feature.
 const PARTS_WITH_IO: &[&str] = &["book/src/file"];
