@@ -19,7 +19,7 @@ macro_rules! book {
 
 /// What most apps name.
 pub(crate) mod common {
-    pub use bellrock_api::openflow::GroupType;
+    pub use bellrock_api::openflow::{GroupType, RequestBody};
     pub use bellrock_api::{
         Abort, Action, Actions, App, AppEvent, Batch, BucketEntry, Change, ChangeOutcome, Cookie,
         Dpid, EarlierFlows, Error, ErrorCode, ErrorMessage, Event, Field, Flow, FlowMod,

@@ -83,6 +83,7 @@ fn switches_and_hosts_are_named_in_requests_and_in_answers() {
     // What is not named.
     for (command, words, error) in [
         ("flows", &["s2"][..], "no switch has the name \"s2\"; `switches` in the configuration"),
+        ("flows", &["s2"], "`bellrock switches` lists the datapath ids, which do as well"),
         ("ports", &["s2"], "no switch has the name \"s2\""),
         ("quarantine", &["add", "wbe"], "no host has the name \"wbe\"; `hosts` in the"),
         ("reserve", &["wbe", "db", "1M"], "no host has the name \"wbe\""),

@@ -25,13 +25,13 @@ pub(super) fn read<T, E: ToString>(
 
 /// Nothing has this name.
 pub(super) fn unknown(field: &str, name: &str, kind: NameKind) -> QueryError {
-    let (what, key) = match kind {
-        NameKind::Switch => ("switch", "switches"),
-        NameKind::Host => ("host", "hosts"),
+    let (what, key, ids) = match kind {
+        NameKind::Switch => ("switch", "switches", "datapath ids"),
+        NameKind::Host => ("host", "hosts", "MAC addresses"),
     };
     let why = format!(
-        "no {what} has the name {name:?}; `{key}` in the configuration names {key}, and `bellrock {key}` lists those \
-         that are known"
+        "no {what} has the name {name:?}; `{key}` in the configuration gives names, and `bellrock {key}` lists the \
+         {ids}, which do as well"
     );
     QueryError::not_found(field, why)
 }
