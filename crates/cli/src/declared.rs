@@ -4,12 +4,13 @@ use bellrock_apps::bandwidth::Kbps;
 use bellrock_query::{
     Cell, Column, DECLARED, Declared, List, Page, Param, ParamKind, QueryError, Request, Route,
 };
+use bellrock_tools::terminal::wide_table;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use serde_json::{Map, Value, json};
 
 use crate::Failure;
 use crate::ask::{Ask, ask_all_of};
-use crate::show::{duration, printable, wide_table};
+use crate::show::{duration, printable};
 
 /// A list to print.
 #[derive(Debug)]
