@@ -17,6 +17,7 @@ mod emulate;
 mod ending;
 mod new;
 mod operate;
+mod overrides;
 mod pki;
 mod problems;
 mod python;
