@@ -1,16 +1,14 @@
 //! The command line.
 //!
-//! clap's derive defines the arguments that commands share. The settings of `run` come from the
-//! table in [`bellrock_config::settings`], so that flags and keys of a file agree.
+//! clap's derive defines the arguments that commands share. The settings of `run` are in
+//! `overrides`.
 
 use std::path::PathBuf;
 
-use bellrock_config::settings::{self, GROUPS};
-use bellrock_config::{Config, Override, Setting, Sources, apps, variable};
+use bellrock_config::{Sources, apps};
 use bellrock_openflow::Versions;
 use bellrock_query::SwitchRef;
-use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 
 use super::ask::Ask;
 use super::bench::BenchArgs;
@@ -28,6 +26,7 @@ use super::operate::ports::Ports;
 use super::operate::quarantine::QuarantineArgs;
 use super::operate::relays::RelaysArgs;
 use super::operate::static_entries::StaticArgs;
+use super::overrides::Overrides;
 use super::pki::PkiArgs;
 use super::python::OskenArgs;
 use super::start::SharedTable;
@@ -267,10 +266,6 @@ pub(super) struct Check {
     pub(super) diff: Option<PathBuf>,
 }
 
-/// Settings given by flags or by the environment.
-#[derive(Debug, Default)]
-pub(super) struct Overrides(pub(super) Vec<Override>);
-
 impl Run {
     /// Where the settings come from.
     pub(super) fn sources(&self) -> Sources {
@@ -284,72 +279,11 @@ impl Run {
     }
 }
 
-impl Args for Overrides {
-    fn augment_args(mut command: clap::Command) -> clap::Command {
-        for group in GROUPS {
-            let args = group.settings.iter().map(flag);
-            command = command.next_help_heading(group.heading).args(args);
-        }
-        command
-    }
-
-    fn augment_args_for_update(command: clap::Command) -> clap::Command {
-        Self::augment_args(command)
-    }
-}
-
-/// The flag of a setting.
-fn flag(setting: &Setting<Config>) -> Arg {
-    let default = setting.show(&Config::default());
-    let (first, _) = setting.about.split_once(". ").unwrap_or((setting.about, ""));
-    let arg = Arg::new(setting.key)
-        .long(long(setting.key))
-        .value_name(setting.value)
-        .env(variable(setting.key))
-        .hide_env_values(true)
-        .help(format!("{} [default: {default}]", first.trim_end_matches('.')))
-        .long_help(format!("{}\n\n[default: {default}]", setting.about));
-    let arg = if setting.key == "http.listen" { arg.visible_alias("http") } else { arg };
-    match setting.takes_many() {
-        true => arg.action(ArgAction::Append).value_delimiter(','),
-        false => arg,
-    }
-}
-
 /// Environment variables that have our prefix and a name that is close to one of ours: each with
 /// the name that was probably meant.
 pub(super) fn misspelled_variables() -> Vec<(String, String)> {
     let set = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     bellrock_config::misspelled_variables(set, &["config", "app", "control", "peers", "python"])
-}
-
-impl FromArgMatches for Overrides {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let mut overrides = Overrides::default();
-        overrides.update_from_arg_matches(matches)?;
-        Ok(overrides)
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        self.0 = settings::all().filter_map(|setting| given(setting.key, matches)).collect();
-        Ok(())
-    }
-}
-
-/// The values of a setting on the command line or in the environment. Empty variables do not count.
-fn given(key: &'static str, matches: &ArgMatches) -> Option<Override> {
-    let values: Vec<String> = matches.get_many::<String>(key)?.cloned().collect();
-    let origin = match matches.value_source(key)? {
-        ValueSource::EnvVariable if values.iter().all(String::is_empty) => return None,
-        ValueSource::EnvVariable => variable(key),
-        _ => format!("--{}", long(key)),
-    };
-    Some(Override { key, origin, values })
-}
-
-/// The flag of a setting, without `--`.
-fn long(key: &str) -> String {
-    key.replace(['_', '.'], "-")
 }
 
 /// The apps and their settings, for the end of the help.

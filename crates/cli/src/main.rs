@@ -12,6 +12,7 @@ mod doctor;
 mod documents;
 mod new;
 mod operate;
+mod overrides;
 mod pki;
 mod problems;
 mod python;

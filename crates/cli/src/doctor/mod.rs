@@ -17,7 +17,7 @@ use bellrock_daemon::{Store, check};
 use clap::Args;
 use serde::Serialize;
 
-use crate::args::Overrides;
+use crate::overrides::Overrides;
 use crate::show::{json, printable, table};
 use crate::{Failure, print};
 use machine::Machine;

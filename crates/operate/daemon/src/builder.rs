@@ -1,34 +1,67 @@
 //! From a configuration to the builder of its controller.
 
-use std::env;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bellrock_apps::bandwidth::{Bandwidth, BandwidthSettings, MAX_RESERVATIONS, Reservations};
+use bellrock_apps::bandwidth::{Bandwidth, Reservations};
 use bellrock_apps::global_learning::{InMutex, InTransactions};
-use bellrock_apps::provisioning::{Circuits, Provisioning, ProvisioningSettings};
+use bellrock_apps::provisioning::{Circuits, Provisioning};
 use bellrock_apps::quarantine::{BlockLists, Quarantine};
 use bellrock_apps::static_entries::{Static, StaticEntries};
 use bellrock_apps::{GlobalLearning, Hub, Learning, Routing};
 use bellrock_book::EntryStore;
 use bellrock_cluster::SharedStores;
-use bellrock_config::apps::{AppChoice, PythonFile, StaticSettings};
-use bellrock_config::{Config, Control, HttpConfig, StorePlace};
+use bellrock_cluster::link::LinkTls;
+use bellrock_config::apps::{AppChoice, PythonFile};
+use bellrock_config::{Config, Control, HttpConfig};
 use bellrock_northbound::tokens::{self, GivenTokens};
-use bellrock_northbound::{Certificate, HttpSettings, StatisticsSettings, TlsFiles};
+use bellrock_northbound::{Certificate, HttpSettings, StatisticsSettings};
 use bellrock_tables::{Budget, SharedTable};
+use serde::{Deserialize, Serialize};
 use tracing::info;
 
 use super::block_list::BlockListFile;
 use super::cluster;
-use super::reload::Parts;
+use super::named_files::tls_files;
+use super::not_run::NotRun;
+use super::stores::{
+    BLOCKS_SHARED_NAME, CIRCUITS_SHARED_NAME, RESERVATIONS_SHARED_NAME, SHARED_CONFIG_NAME,
+    STATIC_SHARED_NAME, reserved_meters, stored_blocks, stored_circuits, stored_reservations,
+    stored_static_entries,
+};
 use super::switch_tls;
 use super::upgraded_store::UpgradedStore;
-use super::{NotRun, SharedTableKind};
-use bellrock::settings::{StaticFileError, open_static_file};
+use bellrock::settings::{LimitsHandle, NamesHandle, TlsHandle};
 use bellrock::{Controller, ControllerBuilder};
-use bellrock_book::file::{self, FileStore, NamedValues};
 use bellrock_operator::unix_time;
+
+/// Implementation of the table that all switches of `global_learning` share.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SharedTableKind {
+    /// Without locks.
+    #[default]
+    LockFree,
+    /// With a mutex.
+    Mutex,
+    /// In transactions.
+    Stm,
+}
+
+/// The parts that take changes, as the builder has made them.
+pub(super) struct Parts {
+    pub(super) names: NamesHandle,
+    pub(super) circuits: Option<Circuits>,
+    pub(super) reservations: Option<Reservations>,
+    pub(super) block_lists: Option<BlockLists>,
+    pub(super) block_list: Option<BlockListFile>,
+    pub(super) certificate: Option<Certificate>,
+    pub(super) tokens: GivenTokens,
+    pub(super) switch_tls: Option<TlsHandle>,
+    pub(super) node_tls: Option<LinkTls>,
+    pub(super) limits: LimitsHandle,
+    /// The store of what the nodes of a cluster share, and the name of this one.
+    pub(super) shared_config: Option<(Arc<dyn EntryStore>, String)>,
+}
 
 /// Adds the apps of a file of Python to the end of the chain.
 pub(super) type AddPython<'a> =
@@ -169,140 +202,6 @@ pub(super) fn builder(
     Ok((builder, parts))
 }
 
-/// Number of meters, from 1, that belong to the app `bandwidth`: no static entry can be one of
-/// them.
-pub(super) fn reserved_meters(config: &Config) -> u32 {
-    let has_bandwidth = config.apps.iter().any(|app| matches!(app, AppChoice::Bandwidth(..)));
-    if has_bandwidth { MAX_RESERVATIONS } else { 0 }
-}
-
-/// Returns the path of a file in the state directory, or elsewhere, that keeps what must outlast
-/// the controller, if there is to be one. A node of a cluster has none.
-fn store_path(config: &Config, place: &StorePlace, name: &str) -> Option<PathBuf> {
-    if config.cluster.name.is_some() {
-        return None;
-    }
-    let directory = env::var_os("STATE_DIRECTORY").map(PathBuf::from);
-    place.path(directory.as_deref(), name)
-}
-
-/// Opens such a file. `what`: what it keeps, for the log.
-fn open_store(path: PathBuf, what: &str) -> Result<Arc<dyn EntryStore>, NotRun> {
-    let values = read_orders(&path)?;
-    // One of the entries is the number of commits.
-    info!("{what}: {} in {}", values.len().saturating_sub(1), path.display());
-    Ok(Arc::new(FileStore::create(path, values).map_err(NotRun::Orders)?))
-}
-
-/// Name of the file of static entries in the state directory.
-const STATIC_STORE_NAME: &str = "static.json";
-
-/// Name of the store of static entries in the etcd of a cluster.
-const STATIC_SHARED_NAME: &str = "static";
-
-/// Returns the path of the file of static entries, if there is to be one. A node of a cluster has
-/// none.
-#[must_use]
-pub fn static_store_path(config: &Config, settings: &StaticSettings) -> Option<PathBuf> {
-    store_path(config, &settings.store, STATIC_STORE_NAME)
-}
-
-/// Name of the file of reservations in the state directory.
-const RESERVATIONS_STORE_NAME: &str = "reservations.json";
-
-/// Name of the store of reservations in the etcd of a cluster.
-const RESERVATIONS_SHARED_NAME: &str = "reservations";
-
-/// Returns the path of the file of reservations, if there is to be one. A node of a cluster has
-/// none.
-#[must_use]
-pub fn reservations_store_path(config: &Config, place: &StorePlace) -> Option<PathBuf> {
-    store_path(config, place, RESERVATIONS_STORE_NAME)
-}
-
-/// The reservations of a controller that is alone, with those of an earlier run.
-fn stored_reservations(
-    config: &Config,
-    settings: BandwidthSettings,
-    place: &StorePlace,
-) -> Result<Reservations, NotRun> {
-    let Some(path) = reservations_store_path(config, place) else {
-        info!("reservations end with the controller; the setting `store` of the app names a file");
-        return Ok(Reservations::new(settings));
-    };
-    Ok(Reservations::stored(settings, open_store(path, "reservations")?))
-}
-
-/// Name of the file of the circuits' numbers and paths, in the state directory.
-const CIRCUITS_STORE_NAME: &str = "circuits.json";
-
-/// Name of the store of the configuration that nodes share, in the etcd of a cluster.
-const SHARED_CONFIG_NAME: &str = "configuration";
-
-/// Name of the store of circuits in the etcd of a cluster.
-const CIRCUITS_SHARED_NAME: &str = "circuits";
-
-/// Returns the path of the file of circuits, if there is to be one. A node of a cluster has none.
-#[must_use]
-pub fn circuits_store_path(config: &Config, place: &StorePlace) -> Option<PathBuf> {
-    store_path(config, place, CIRCUITS_STORE_NAME)
-}
-
-/// The circuits of a controller that is alone, with the numbers and paths of an earlier run.
-fn stored_circuits(
-    config: &Config,
-    settings: ProvisioningSettings,
-    place: &StorePlace,
-) -> Result<Circuits, NotRun> {
-    let Some(path) = circuits_store_path(config, place) else {
-        return Ok(Circuits::new(settings)?);
-    };
-    Ok(Circuits::stored(settings, open_store(path, "circuits")?)?)
-}
-
-/// Name of the file of what operators have blocked, in the state directory.
-const BLOCKS_STORE_NAME: &str = "blocked.json";
-
-/// Name of the store of what operators have blocked, in the etcd of a cluster.
-const BLOCKS_SHARED_NAME: &str = "blocked";
-
-/// Returns the path of the file of what operators have blocked, if there is to be one. A node of a
-/// cluster has none.
-#[must_use]
-pub fn blocks_store_path(config: &Config, place: &StorePlace) -> Option<PathBuf> {
-    store_path(config, place, BLOCKS_STORE_NAME)
-}
-
-/// The lists of a controller that is alone, with what was blocked in an earlier run.
-fn stored_blocks(config: &Config, place: &StorePlace) -> Result<BlockLists, NotRun> {
-    let Some(path) = blocks_store_path(config, place) else { return Ok(BlockLists::default()) };
-    Ok(BlockLists::stored(open_store(path, "blocked hosts")?))
-}
-
-/// Reads a file of orders, of which there is no first version.
-///
-/// # Errors
-/// [`NotRun::Orders`].
-pub(super) fn read_orders(path: &Path) -> Result<NamedValues, NotRun> {
-    let none = |_: &[u8]| Err(serde::de::Error::custom("there never was such a form"));
-    file::read(path, none).map_err(NotRun::Orders)
-}
-
-/// The static entries of a controller that is alone, with those of an earlier run.
-fn stored_static_entries(
-    config: &Config,
-    settings: &StaticSettings,
-) -> Result<StaticEntries, StaticFileError> {
-    let Some(path) = static_store_path(config, settings) else {
-        info!(
-            "static entries are kept in memory only; the setting `store` of the app names a file"
-        );
-        return Ok(StaticEntries::default());
-    };
-    info!("static entries: {}", path.display());
-    open_static_file(path, reserved_meters(config))
-}
-
 /// The settings of the HTTP server, if there is to be one.
 fn http(config: &HttpConfig, tls: Option<Certificate>, given: GivenTokens) -> Option<HttpSettings> {
     let HttpConfig { listen, ryu, tokens, poll_ports, poll_flows, .. } = config.clone();
@@ -310,13 +209,6 @@ fn http(config: &HttpConfig, tls: Option<Certificate>, given: GivenTokens) -> Op
     let is_served = !listen.is_empty() || !ryu.is_empty();
     let given_tokens = Some(given);
     is_served.then_some(HttpSettings { listen, ryu, tls, tokens, given_tokens, statistics })
-}
-
-/// The files of the HTTP server's certificate, if the server runs and has one.
-pub(super) fn tls_files(config: &HttpConfig) -> Option<TlsFiles> {
-    let HttpConfig { listen, certificate, key, .. } = config;
-    let files = certificate.clone().zip(key.clone()).filter(|_| !listen.is_empty());
-    files.map(|(certificate, key)| TlsFiles { certificate, key })
 }
 
 #[cfg(test)]

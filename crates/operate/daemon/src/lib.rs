@@ -27,7 +27,8 @@
 //! # }
 //! ```
 //!
-//! - `builder` makes the controller, and `reload` holds the handles of what can change.
+//! - `builder` makes the controller, and `reload` holds the handles of what can change. `stores` is
+//!   where that is kept which must outlast a controller.
 //! - `named_files` checks the files that settings name, and `renewed` notices that they have other
 //!   content.
 //! - `cluster_files` checks the files of TLS between nodes, and towards etcd.
@@ -44,125 +45,40 @@ mod cluster;
 mod cluster_files;
 mod log;
 mod named_files;
+mod not_run;
 mod python_run;
 mod reload;
 mod renewed;
 mod service;
 mod shared_config;
+mod stores;
 mod switch_tls;
 mod upgraded_store;
 
-use std::io::{self, ErrorKind, IsTerminal, stderr};
-use std::net::SocketAddr;
+use std::io::{IsTerminal, stderr};
 use std::sync::Arc;
 
-use bellrock_apps::provisioning::Conflict;
 use bellrock_config::apps::PythonFile;
-use bellrock_config::files::KeyFileError;
 use bellrock_config::{Config, Sources};
-use bellrock_engine::StartError;
-use bellrock_northbound::TlsError;
 use serde::{Deserialize, Serialize};
 use tracing::{info, warn};
 
 pub use block_list::BlockListFileError;
-pub use builder::{
-    blocks_store_path, circuits_store_path, reservations_store_path, static_store_path,
-};
+pub use builder::SharedTableKind;
 pub use log::{LogLevel, start_log, start_log_to};
 pub use named_files::{Store, check};
+pub use not_run::NotRun;
 pub use python_run::{PythonRun, PythonRunError};
 pub use reload::difference;
+pub use stores::{
+    blocks_store_path, circuits_store_path, reservations_store_path, static_store_path,
+};
 pub use switch_tls::SwitchTlsError;
 
 use bellrock::raw::RawOwner;
-use bellrock::settings::{FileStoreError, StaticFileError};
 use bellrock::{Controller, ControllerBuilder, RunError, Signals};
 use reload::Reloader;
 use shared_config::SharedConfigNode;
-
-/// Why the controller did not run.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum NotRun {
-    /// The controller did not start, or has failed.
-    #[error(transparent)]
-    Run(RunError),
-    /// A port is taken.
-    #[error("{error}; choose another port, such as --listen {other}")]
-    PortTaken {
-        /// The error.
-        error: Box<RunError>,
-        /// The next port.
-        other: SocketAddr,
-    },
-    /// Circuits need the same resource.
-    #[error(transparent)]
-    Circuits(#[from] Conflict),
-    /// The block list cannot be followed.
-    #[error(transparent)]
-    BlockList(#[from] BlockListFileError),
-    /// The file of static entries cannot be used.
-    #[error(transparent)]
-    StaticFile(#[from] StaticFileError),
-    /// A file of reservations, or of blocked hosts, cannot be used.
-    #[error(transparent)]
-    Orders(FileStoreError),
-    /// The key of discovery cannot be read.
-    #[error(transparent)]
-    KeyFile(#[from] KeyFileError),
-    /// The certificate of the HTTP server cannot be used.
-    #[error(transparent)]
-    Certificate(#[from] TlsError),
-    /// TLS towards switches cannot be set up.
-    #[error(transparent)]
-    SwitchTls(#[from] SwitchTlsError),
-    /// A token of `http.token_hashes` is wrong.
-    #[error("http.token_hashes: {0}")]
-    Tokens(String),
-    /// A file of the cluster cannot be used.
-    #[error("{0}")]
-    Cluster(String),
-    /// The chain has apps in Python, and this program does not run Python.
-    #[error("{0}: apps in Python need Python; `bellrock run` starts it")]
-    Python(String),
-    /// The configuration file, or what nodes share, cannot be watched.
-    #[error("the configuration cannot be watched: {0}")]
-    Watch(io::Error),
-}
-
-impl From<RunError> for NotRun {
-    fn from(error: RunError) -> Self {
-        match &error {
-            RunError::Start(StartError::Listen { address, error: why })
-                if why.kind() == ErrorKind::AddrInUse =>
-            {
-                let port = address.port().checked_add(1).unwrap_or(FREE_PORT);
-                NotRun::PortTaken {
-                    other: SocketAddr::new(address.ip(), port),
-                    error: Box::new(error),
-                }
-            }
-            _ => NotRun::Run(error),
-        }
-    }
-}
-
-/// Port number that lets the system choose a port.
-const FREE_PORT: u16 = 0;
-
-/// Implementation of the table that all switches of `global_learning` share.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SharedTableKind {
-    /// Without locks.
-    #[default]
-    LockFree,
-    /// With a mutex.
-    Mutex,
-    /// In transactions.
-    Stm,
-}
 
 /// How to run, beside the configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -264,7 +180,7 @@ impl Configured {
         options: RunOptions,
         log_level: LogLevel,
         builder: ControllerBuilder,
-        parts: reload::Parts,
+        parts: builder::Parts,
     ) -> Result<Self, NotRun> {
         let RunOptions { sources, watch_config, reload_apps, .. } = options;
         let shared_config = parts.shared_config.clone();

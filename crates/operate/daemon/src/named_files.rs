@@ -10,13 +10,13 @@ use std::path::Path;
 
 use bellrock_config::apps::AppChoice;
 use bellrock_config::files::{WrongFile, remedy};
-use bellrock_config::{Checked, Config, FileError, Sources};
-use bellrock_northbound::{LoadedCertificate, TlsError, TlsFileError, tokens};
+use bellrock_config::{Checked, Config, FileError, HttpConfig, Sources};
+use bellrock_northbound::{LoadedCertificate, TlsError, TlsFileError, TlsFiles, tokens};
 use rustix::fs::{Access, access};
 
-use super::builder::{
+use super::stores::{
     blocks_store_path, circuits_store_path, read_orders, reservations_store_path, reserved_meters,
-    static_store_path, tls_files,
+    static_store_path,
 };
 use super::{cluster_files, switch_tls};
 use bellrock::settings::{FileStoreError, StaticFileError};
@@ -166,4 +166,11 @@ pub(super) fn wrong(
     remedy: &str,
 ) -> WrongFile {
     WrongFile { setting: Some(setting.to_owned()), text: format!("{setting}: {error}{remedy}") }
+}
+
+/// The files of the HTTP server's certificate, if the server runs and has one.
+pub(super) fn tls_files(config: &HttpConfig) -> Option<TlsFiles> {
+    let HttpConfig { listen, certificate, key, .. } = config;
+    let files = certificate.clone().zip(key.clone()).filter(|_| !listen.is_empty());
+    files.map(|(certificate, key)| TlsFiles { certificate, key })
 }

@@ -17,7 +17,6 @@ use std::time::Duration;
 use bellrock_apps::bandwidth::{BandwidthSettings, Reservations};
 use bellrock_apps::provisioning::{Circuits, ProvisioningSettings};
 use bellrock_apps::quarantine::{BlockList, BlockLists};
-use bellrock_book::EntryStore;
 use bellrock_cluster::link::LinkTls;
 use bellrock_config::apps::AppChoice;
 use bellrock_config::{Change, Checked, Config, Difference, SettingChange, Sources};
@@ -30,10 +29,10 @@ use bellrock_query::{
 use tracing::{info, warn};
 
 use super::block_list::BlockListFile;
-use super::builder::tls_files;
+use super::builder::Parts;
 use super::cluster;
 use super::log::LogLevel;
-use super::named_files::{self, Store};
+use super::named_files::{self, Store, tls_files};
 use super::renewed::{NamedFiles, digest};
 use super::switch_tls;
 use bellrock::settings::{LimitsHandle, NamesHandle, TlsHandle};
@@ -103,22 +102,6 @@ struct Prepared {
     tokens: Vec<TokenEntry>,
     /// The settings of the circuits, if they have changed.
     circuits: Option<ProvisioningSettings>,
-}
-
-/// The parts that take changes, as the builder has made them.
-pub(super) struct Parts {
-    pub(super) names: NamesHandle,
-    pub(super) circuits: Option<Circuits>,
-    pub(super) reservations: Option<Reservations>,
-    pub(super) block_lists: Option<BlockLists>,
-    pub(super) block_list: Option<BlockListFile>,
-    pub(super) certificate: Option<Certificate>,
-    pub(super) tokens: GivenTokens,
-    pub(super) switch_tls: Option<TlsHandle>,
-    pub(super) node_tls: Option<LinkTls>,
-    pub(super) limits: LimitsHandle,
-    /// The store of what the nodes of a cluster share, and the name of this one.
-    pub(super) shared_config: Option<(Arc<dyn EntryStore>, String)>,
 }
 
 impl Reloader {

@@ -10,9 +10,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use bellrock_api::{Dpid, HostId, SwitchPort};
 use bellrock_book::{BookModel, Draft, EntryBook, Words};
 
+use super::errors::NotReserved;
 use super::ledger::{Ledger, LinkDirection};
-use super::route::HostRoute;
-use super::{Kbps, MAX_RESERVATIONS, NotReserved, Reservation, ReservationState};
+use super::names::Kbps;
+use super::reservation::{MAX_RESERVATIONS, Reservation, ReservationState};
+use super::route::{CandidateRoute, HostRoute};
 
 /// The reservations of the store.
 pub(super) type Bookings = EntryBook<BookedModel>;
@@ -274,5 +276,21 @@ pub(super) fn take(
     routes.iter().position(|(_, lines)| lines.iter().all(fits))
 }
 
-/// A route, and the capacity of each of its lines in kbit/s.
-pub(super) type CandidateRoute = (HostRoute, Vec<(LinkDirection, u64)>);
+/// The error when other reservations use the missing bandwidth.
+pub(super) fn taken(
+    draft: &Draft<'_, BookedModel>,
+    routes: &[CandidateRoute],
+    [from, to]: [HostId; 2],
+    rate: Kbps,
+) -> NotReserved {
+    let free = |(line, capacity): (LinkDirection, u64)| {
+        (capacity.saturating_sub(reserved(draft, line)), line, capacity)
+    };
+    let lines = routes.first().into_iter().flat_map(|(_, lines)| lines.iter().copied());
+    match lines.map(free).min() {
+        Some((free, line, capacity)) => {
+            NotReserved::Taken { rate, line, free: Kbps(free), capacity: Kbps(capacity) }
+        }
+        None => NotReserved::NoPath { from, to },
+    }
+}

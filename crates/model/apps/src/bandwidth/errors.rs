@@ -4,7 +4,9 @@ use bellrock_api::{Dpid, HostId, SwitchPort};
 use bellrock_book::NotOrdered;
 use bellrock_services::desired::NotCommitted;
 
-use super::{Kbps, LinkDirection, MAX_RESERVATIONS, NotOneHost};
+use super::ledger::LinkDirection;
+use super::names::{Kbps, NotOneHost};
+use super::reservation::MAX_RESERVATIONS;
 
 /// Reason why nothing was reserved.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -6,25 +6,21 @@
 //! what it decides, and then the others want the same.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bellrock_api::{AppEvent, Dpid, Network};
+use bellrock_api::{AppEvent, Dpid, HostId, Network};
 use bellrock_book::{Draft, NotOrdered};
 use bellrock_services::desired::{Commit, Desired, DesiredFlows, NotCommitted};
 use bellrock_services::paths::paths;
 use futures_lite::FutureExt;
 
-use super::booking::{self, BookedModel, Booking, Status, Work, take};
-use super::request::{ValidRequest, taken};
+use super::book::{Orders, ReservationBook, ReservationOrder, lock, next_order, send_order};
+use super::booking::{self, BookedModel, Booking, Status, Work, take, taken};
+use super::errors::{NotReleased, NotReserved};
+use super::names::Kbps;
+use super::reservation::{Reservation, ReservationState};
 use super::route::{FIRST_LINKS_WITHIN, HostRoute, LINKS_WITHIN, RouteState, capacity, routes};
-use super::{
-    NotReleased, NotReserved, Orders, Reservation, ReservationOrder, ReservationState,
-    Reservations, next_order,
-};
-
-/// Maximum number of paths that are tried, shortest first.
-pub const ALTERNATIVES: usize = 8;
 
 /// Time for the switches of a path to confirm a reservation.
 pub const CONFIRM_WITHIN: Duration = Duration::from_secs(5);
@@ -41,6 +37,16 @@ const ASK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Time after which a lost reservation is retried without a change of the network.
 pub const RETRY_LOST: Duration = Duration::from_secs(30);
+
+/// A valid request.
+#[derive(Clone)]
+pub(super) struct ValidRequest {
+    pub(super) from: HostId,
+    pub(super) to: HostId,
+    pub(super) rate: Kbps,
+    /// Name and number of the queue.
+    pub(super) queue: Option<(String, u32)>,
+}
 
 /// The path of a reservation.
 pub(super) struct HeldPath {
@@ -65,7 +71,7 @@ struct Doubt {
 pub(super) struct ReservationTask {
     network: Network,
     desired: Desired,
-    pub(super) book: Reservations,
+    pub(super) book: Arc<ReservationBook>,
     id: u32,
     request: ValidRequest,
     pub(super) orders: Orders,
@@ -76,7 +82,7 @@ pub(super) struct ReservationTask {
 impl ReservationTask {
     pub(super) fn new(
         network: Network,
-        book: Reservations,
+        book: Arc<ReservationBook>,
         id: u32,
         request: &ValidRequest,
         orders: Orders,
@@ -139,11 +145,11 @@ impl ReservationTask {
     }
 
     fn booking(&self) -> Option<Booking> {
-        self.book.0.bookings.value(&booking::name(self.id)).map(|booking| (*booking).clone())
+        self.book.bookings.value(&booking::name(self.id)).map(|booking| (*booking).clone())
     }
 
     fn decides(&self, booking: &Booking) -> bool {
-        let bookings = &self.book.0.bookings;
+        let bookings = &self.book.bookings;
         booking.is_decided_by(bookings.node(), bookings.is_leader(), |node| bookings.is_alive(node))
     }
 
@@ -181,7 +187,7 @@ impl ReservationTask {
                 draft.put(&booking::name(id), after);
                 Ok::<_, ()>(shown)
             };
-            match self.book.0.bookings.order(plan).await {
+            match self.book.bookings.order(plan).await {
                 Ok((before, reservation)) => {
                     self.book.set_verified(id);
                     if let Some(event) = state_change(&reservation, &before) {
@@ -278,7 +284,7 @@ impl ReservationTask {
     /// Whether no line of a route is known to carry less than the rate, by itself.
     fn carries_rate(&self, route: &HostRoute) -> bool {
         let (network, paths) = (&self.network, paths(&self.network).load());
-        let settings = self.book.0.settings.watch().load();
+        let settings = self.book.settings.watch().load();
         let least = self.request.rate.0;
         let mut capacities = route.lines().map(|line| capacity(line, &settings, network, &paths));
         capacities.all(|kbps| kbps.is_err() || kbps.is_ok_and(|kbps| kbps >= least))
@@ -326,7 +332,7 @@ impl ReservationTask {
             Ok::<_, ()>(())
         };
         // If it is not stored, the switch refuses again.
-        let _ = self.book.0.bookings.order(plan).await;
+        let _ = self.book.bookings.order(plan).await;
     }
 
     /// Handles a broken path.
@@ -459,7 +465,7 @@ impl ReservationTask {
     /// passes `excluded`.
     async fn find(&self, excluded: &BTreeSet<Dpid>) -> Result<HostRoute, NotReserved> {
         let ValidRequest { from, to, rate, .. } = self.request;
-        let settings = self.book.0.settings.watch().load();
+        let settings = self.book.settings.watch().load();
         let needs_meter = self.request.queue.is_none();
         let routes = routes(&self.network, &settings, [from, to], rate, needs_meter, excluded)?;
         let (id, node) = (self.id, self.book.node().to_owned());
@@ -476,7 +482,7 @@ impl ReservationTask {
             draft.put(&booking::name(id), booking);
             Ok(route)
         };
-        Ok(self.book.0.bookings.order(plan).await?)
+        Ok(self.book.bookings.order(plan).await?)
     }
 
     /// Installs the flows of a route that is stored, in place of those of the previous path. If
@@ -515,7 +521,7 @@ impl ReservationTask {
             draft.put(&booking::name(id), booking);
             Ok(())
         };
-        match self.book.0.bookings.order(plan).await {
+        match self.book.bookings.order(plan).await {
             Ok(()) => {}
             Err(NotOrdered::Refused(why)) => return Err(why),
             Err(error) => return Err(NotReleased::NotStored(error.to_string())),
@@ -536,7 +542,7 @@ impl ReservationTask {
                 }
                 Ok::<_, ()>(())
             };
-            match self.book.0.bookings.order(plan).await {
+            match self.book.bookings.order(plan).await {
                 Ok(()) => return,
                 Err(_) => self.network.sleep(ASK_AGAIN).await,
             }
@@ -592,5 +598,28 @@ fn state_change(reservation: &Reservation, before: &ReservationState) -> Option<
             Some(AppEvent::new("reservation_lost", &format!("{what} is lost: {why}")).alarming())
         }
         (ReservationState::Pending | ReservationState::Unknown(_), _) => None,
+    }
+}
+
+/// Makes the tasks of these reservations look at what is stored. New ones get a task.
+pub(super) fn take_changed(book: &Arc<ReservationBook>, network: &Network, changed: BTreeSet<u32>) {
+    for id in changed {
+        let mut tasks = lock(&book.tasks);
+        if let Some(orders) = tasks.get(&id) {
+            send_order(orders, ReservationOrder::Changed);
+            continue;
+        }
+        if book.is_ordered(id) {
+            continue;
+        }
+        let Some(booking) = book.bookings.value(&booking::name(id)) else { continue };
+        let orders = Orders::default();
+        tasks.insert(id, Arc::clone(&orders));
+        drop(tasks);
+        let Booking { from, to, rate, .. } = *booking;
+        let valid = ValidRequest { from, to, rate, queue: booking.queue.clone() };
+        let network = network.clone();
+        let task = ReservationTask::new(network.clone(), Arc::clone(book), id, &valid, orders);
+        network.spawn(format!("reservation {id}"), task.keep(None));
     }
 }

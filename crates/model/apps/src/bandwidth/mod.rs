@@ -6,45 +6,46 @@
 //!   also at other controllers of a cluster. `ledger` is what is reserved on each line.
 //! - `route` is such a path with its flows. A meter at the ingress switch limits packets to their
 //!   rate (1.3), or they enter a queue that is set up in the switches.
+//! - `book` is what a controller knows of all reservations, and the orders for the task of each.
 //! - `hold` is a reservation from request to release: it takes bandwidth, installs flows, and moves
 //!   to another path when its path breaks. Each reservation has its own task at each controller.
 //! - [`Reservations`] is the handle for requests, for other apps and for the command.
 
+mod book;
 mod booking;
 mod errors;
 mod hold;
 mod ledger;
 mod names;
 mod request;
+mod reservation;
 mod route;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::task::{Poll, Waker};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bellrock_api::runtime::PromiseFuture;
 use bellrock_api::runtime::{Promise, promise};
-use bellrock_api::{
-    App, Dpid, EarlierFlows, Forwards, HostId, Hosts, Needs, Network, Publisher, SwitchInfo,
-    SwitchPort,
-};
+use bellrock_api::{App, Dpid, EarlierFlows, Forwards, Hosts, Needs, Network, SwitchInfo};
 use bellrock_book::{EntryStore, MemoryStore};
 use bellrock_services::desired::{Desired, DesiredFlows};
 use bellrock_services::hosts::{ask_for, believe};
 use bellrock_services::paths::paths;
 use futures_lite::FutureExt;
 
-use booking::{Booking, Bookings};
+use book::{ReservationBook, ReservationOrder, lock, send_order};
+use booking::Bookings;
+use hold::take_changed;
 
 pub use errors::{NotReleased, NotReserved};
-pub use hold::{ALTERNATIVES, AWAY_FOR, CLEAR_WITHIN, CONFIRM_WITHIN, RETRY_LOST};
+pub use hold::{AWAY_FOR, CLEAR_WITHIN, CONFIRM_WITHIN, RETRY_LOST};
 pub use ledger::LinkDirection;
 pub use names::{HostName, Kbps, NoHostName, NoRate, NotOneHost};
-pub use route::{FIRST_LINKS_WITHIN, LINKS_WITHIN};
-
-/// Maximum number of reservations at a time. Their numbers, 1 to this, also name their meters.
-pub const MAX_RESERVATIONS: u32 = 10_000;
+pub use reservation::{
+    BandwidthSettings, MAX_RESERVATIONS, Reservation, ReservationRequest, ReservationState,
+};
+pub use route::{ALTERNATIVES, FIRST_LINKS_WITHIN, LINKS_WITHIN};
 
 /// How long a request waits for the answers of hosts that are unknown by their addresses.
 const SEARCH_TIME: Duration = Duration::from_millis(1500);
@@ -52,107 +53,15 @@ const SEARCH_TIME: Duration = Duration::from_millis(1500);
 /// Time for which flows of reservations of an earlier run are kept, after the links are found.
 pub const KEEP_EARLIER_FLOWS: Duration = Duration::from_secs(60);
 
-/// Settings of the app.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct BandwidthSettings {
-    /// Capacity of every line; `None`: the speed of its port.
-    pub rate: Option<Kbps>,
-    /// Capacity of single lines, in both directions, by the port at either end; overrides `rate`.
-    /// If both ends are listed, the smaller value counts.
-    pub lines: BTreeMap<SwitchPort, Kbps>,
-    /// Queues that are set up in all switches, by name.
-    pub queues: BTreeMap<String, u32>,
-}
-
-/// A request for a reservation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReservationRequest {
-    /// The host that sends.
-    pub from: HostName,
-    /// The host that receives.
-    pub to: HostName,
-    /// Requested rate.
-    pub rate: Kbps,
-    /// Queue for its packets; `None`: a meter limits them to their rate.
-    pub queue: Option<String>,
-    /// How long to wait until other reservations release the missing bandwidth.
-    pub wait: Duration,
-}
-
-/// A reservation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reservation {
-    /// Its number, used to release it.
-    pub id: u32,
-    /// The host that sends.
-    pub from: HostId,
-    /// The host that receives.
-    pub to: HostId,
-    /// Reserved rate.
-    pub rate: Kbps,
-    /// The name of its queue.
-    pub queue: Option<String>,
-    /// Its state.
-    pub state: ReservationState,
-}
-
-/// State of a reservation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ReservationState {
-    /// It is being installed.
-    Pending,
-    /// Its flows are confirmed; packets leave switches by these ports.
-    Installed(Vec<SwitchPort>),
-    /// It is unknown whether packets get through, for this reason: a switch of its path is not
-    /// connected, or has just reconnected, and there is no other path. It is kept for [`AWAY_FOR`].
-    Unknown(String),
-    /// Its path broke, and there is no other yet. It holds no bandwidth. It is retried when the
-    /// network changes, when another reservation is released or lost, and after [`RETRY_LOST`].
-    Lost(String),
-}
-
 /// The handle for requests. All clones share the same reservations.
 #[derive(Clone)]
 pub struct Reservations(Arc<ReservationBook>);
-
-struct ReservationBook {
-    settings: Publisher<BandwidthSettings>,
-    /// Set when the app starts.
-    network: OnceLock<Network>,
-    bookings: Bookings,
-    /// The tasks of reservations.
-    tasks: Mutex<BTreeMap<u32, Orders>>,
-    ordering: Mutex<Ordering>,
-    /// Reservations of an earlier run that were not checked yet.
-    unverified: Mutex<BTreeSet<u32>>,
-}
-
-/// Requests that are being stored, each with the number that its reservation would get. It gets its
-/// task from them.
-#[derive(Default)]
-struct Ordering {
-    last: u64,
-    ids: BTreeMap<u64, Option<u32>>,
-}
 
 impl Default for Reservations {
     fn default() -> Self {
         Reservations::new(BandwidthSettings::default())
     }
 }
-
-/// An order for the task of a reservation.
-enum ReservationOrder {
-    /// The network has changed: check the path.
-    Check,
-    /// The stored reservation has changed.
-    Changed,
-    /// Release the bandwidth, and end.
-    Release(Promise<Result<(), NotReleased>>),
-}
-
-/// The orders of one reservation.
-type Orders = Arc<Mutex<(VecDeque<ReservationOrder>, Option<Waker>)>>;
 
 impl Reservations {
     /// Creates a handle for an app with these settings. Reservations end with the controller.
@@ -176,14 +85,7 @@ impl Reservations {
     }
 
     fn of(settings: BandwidthSettings, bookings: Bookings) -> Self {
-        Reservations(Arc::new(ReservationBook {
-            settings: Publisher::new(settings),
-            network: OnceLock::new(),
-            bookings,
-            tasks: Mutex::default(),
-            ordering: Mutex::default(),
-            unverified: Mutex::default(),
-        }))
+        Reservations(ReservationBook::new(settings, bookings))
     }
 
     /// Replaces the rates of lines and the queues. Every reservation checks its path: one whose
@@ -192,7 +94,7 @@ impl Reservations {
     /// that wait already go on with the earlier rates.
     pub fn change(&self, settings: BandwidthSettings) {
         self.0.settings.publish(settings);
-        self.check_all();
+        self.0.check_all();
     }
 
     /// Makes a reservation, even if the answer is dropped. `None` if the controller ends meanwhile.
@@ -206,8 +108,13 @@ impl Reservations {
         match (self.check_request(&request), self.0.network.get()) {
             (Ok((network, valid)), _) => {
                 let (from, to) = (valid.from, valid.to);
-                let task =
-                    request::reserve(network.clone(), self.clone(), valid, request.wait, promise);
+                let task = request::reserve(
+                    network.clone(),
+                    Arc::clone(&self.0),
+                    valid,
+                    request.wait,
+                    promise,
+                );
                 network.spawn(format!("reservation from {from} to {to}"), task);
             }
             (Err(NotReserved::Host(NotOneHost::Unknown(_))), Some(network)) => {
@@ -248,7 +155,14 @@ impl Reservations {
         }
         match self.check_request(&request) {
             Ok((_, valid)) => {
-                request::reserve(network.clone(), self.clone(), valid, request.wait, promise).await;
+                request::reserve(
+                    network.clone(),
+                    Arc::clone(&self.0),
+                    valid,
+                    request.wait,
+                    promise,
+                )
+                .await;
             }
             Err(error) => promise.resolve(Err(error)),
         }
@@ -267,16 +181,7 @@ impl Reservations {
     /// Lists all reservations, by number.
     #[must_use]
     pub fn list(&self) -> Vec<Reservation> {
-        let unverified = lock(&self.0.unverified).clone();
-        let shown = |(id, booking): (u32, Arc<Booking>)| {
-            let mut reservation = booking.shown(id);
-            if unverified.contains(&id) && !matches!(reservation.state, ReservationState::Lost(_)) {
-                let why = "the controller has restarted, and has not checked it yet";
-                reservation.state = ReservationState::Unknown(why.to_owned());
-            }
-            reservation
-        };
-        self.stored_reservations().into_iter().map(shown).collect()
+        self.0.list()
     }
 
     /// Reserved rate on a line.
@@ -291,26 +196,15 @@ impl Reservations {
         self.0.bookings.is_read()
     }
 
-    /// The stored reservations, by number.
-    fn stored_reservations(&self) -> BTreeMap<u32, Arc<Booking>> {
-        let all = self.0.bookings.values().into_iter();
-        all.filter_map(|(name, booking)| Some((booking::id(&name)?, booking))).collect()
-    }
-
-    /// The name of this controller.
-    fn node(&self) -> &str {
-        self.0.bookings.node()
-    }
-
     /// Resolves the hosts and the queue of a request.
     fn check_request(
         &self,
         request: &ReservationRequest,
-    ) -> Result<(&Network, request::ValidRequest), NotReserved> {
+    ) -> Result<(&Network, hold::ValidRequest), NotReserved> {
         let network = self.0.network.get().ok_or(NotReserved::NotRunning)?;
         let queue = request.queue.as_deref();
         let queue = queue
-            .map(|name| self.queue(name).map(|number| (name.to_owned(), number)))
+            .map(|name| self.0.queue(name).map(|number| (name.to_owned(), number)))
             .transpose()?;
         let hosts = network.hosts().load();
         let (from, to) = (request.from.find(&hosts)?, request.to.find(&hosts)?);
@@ -324,106 +218,13 @@ impl Reservations {
         if at == to_at {
             return Err(NotReserved::SamePort(at));
         }
-        Ok((network, request::ValidRequest { from, to, rate: request.rate, queue }))
-    }
-
-    /// Begins to store a request. Returns a number for [`Reservations::note_order`].
-    fn begin_order(&self) -> u64 {
-        let mut ordering = lock(&self.0.ordering);
-        ordering.last += 1;
-        let number = ordering.last;
-        ordering.ids.insert(number, None);
-        number
-    }
-
-    /// Notes which reservation a request is about to become.
-    fn note_order(&self, order: u64, id: u32) {
-        lock(&self.0.ordering).ids.insert(order, Some(id));
-    }
-
-    /// Ends what [`Reservations::begin_order`] has begun. If the outcome is unknown, the
-    /// reservation gets its task here, or when this controller sees it.
-    fn end_order(&self, order: u64) {
-        let id = lock(&self.0.ordering).ids.remove(&order).flatten();
-        if let (Some(id), Some(network)) = (id, self.0.network.get()) {
-            self.take_changed(network, [id].into());
-        }
-    }
-
-    fn add_task(&self, id: u32, orders: &Orders) {
-        lock(&self.0.tasks).insert(id, Arc::clone(orders));
-    }
-
-    fn is_unverified(&self, id: u32) -> bool {
-        lock(&self.0.unverified).contains(&id)
-    }
-
-    fn set_verified(&self, id: u32) {
-        lock(&self.0.unverified).remove(&id);
-    }
-
-    fn queue(&self, name: &str) -> Result<u32, NotReserved> {
-        let settings = self.0.settings.watch().load();
-        let queues = &settings.queues;
-        queues.get(name).copied().ok_or_else(|| NotReserved::UnknownQueue {
-            name: name.to_owned(),
-            queues: queues.keys().cloned().collect(),
-        })
-    }
-
-    /// Ends the task of a reservation. Waiting releases fail, as it no longer exists.
-    fn close(&self, id: u32) {
-        let closed = lock(&self.0.tasks).remove(&id);
-        self.set_verified(id);
-        let Some(orders) = closed else { return };
-        let waiting = std::mem::take(&mut lock(&orders).0);
-        for order in waiting {
-            if let ReservationOrder::Release(answer) = order {
-                answer.resolve(Err(NotReleased::Unknown(id)));
-            }
-        }
-    }
-
-    /// Makes every lost reservation look for a path: bandwidth was released.
-    fn retry_lost(&self) {
-        let tasks = lock(&self.0.tasks);
-        for (id, booking) in self.stored_reservations() {
-            if matches!(booking.status, booking::Status::Lost(_))
-                && let Some(orders) = tasks.get(&id)
-            {
-                send_order(orders, ReservationOrder::Check);
-            }
-        }
-    }
-
-    /// Makes the tasks of these reservations look at what is stored. New ones get a task.
-    fn take_changed(&self, network: &Network, changed: BTreeSet<u32>) {
-        for id in changed {
-            let mut tasks = lock(&self.0.tasks);
-            if let Some(orders) = tasks.get(&id) {
-                send_order(orders, ReservationOrder::Changed);
-                continue;
-            }
-            if lock(&self.0.ordering).ids.values().any(|ordered| *ordered == Some(id)) {
-                continue;
-            }
-            let Some(booking) = self.0.bookings.value(&booking::name(id)) else { continue };
-            let orders = Orders::default();
-            tasks.insert(id, Arc::clone(&orders));
-            drop(tasks);
-            let Booking { from, to, rate, .. } = *booking;
-            let valid = request::ValidRequest { from, to, rate, queue: booking.queue.clone() };
-            let network = network.clone();
-            let task =
-                hold::ReservationTask::new(network.clone(), self.clone(), id, &valid, orders);
-            network.spawn(format!("reservation {id}"), task.keep(None));
-        }
+        Ok((network, hold::ValidRequest { from, to, rate: request.rate, queue }))
     }
 
     /// Wants the flows of all stored reservations, before the first switch comes up: they are left
     /// as they are.
     fn restore(&self, network: &Network, desired: &Desired) {
-        let stored = self.stored_reservations();
+        let stored = self.0.stored_reservations();
         let mut hosts = Vec::new();
         for (id, booking) in &stored {
             let Some(route) = &booking.route else { continue };
@@ -435,7 +236,7 @@ impl Reservations {
             believe(network, hosts);
         }
         *lock(&self.0.unverified) = stored.keys().copied().collect();
-        self.take_changed(network, stored.into_keys().collect());
+        take_changed(&self.0, network, stored.into_keys().collect());
     }
 
     /// Makes reservations check their paths: all of them when paths, hosts or switches change, or
@@ -451,16 +252,16 @@ impl Reservations {
         loop {
             let stored = bookings.changes().load().version();
             let (changed, has_removed) = bookings.with_model(booking::BookedModel::take_changed);
-            self.take_changed(&network, changed);
+            take_changed(&self.0, &network, changed);
             let is_leader = bookings.is_leader();
             if !is_ready && paths.load().is_settled() {
                 is_ready = true;
                 self.verify(&desired).await;
-                self.check_all();
+                self.0.check_all();
             } else if is_ready && is_leader && !was_leader {
-                self.check_all();
+                self.0.check_all();
             } else if is_ready && has_removed {
-                self.retry_lost();
+                self.0.retry_lost();
             }
             was_leader = is_leader;
             let network_changes =
@@ -469,13 +270,13 @@ impl Reservations {
             let store_changes = bookings.changes().newer(stored);
             network_changes.or(refusals).or(store_changes).await;
             if versions() != std::mem::replace(&mut seen, versions()) && is_ready {
-                self.check_all();
+                self.0.check_all();
             }
             let state = desired.state().load();
             let is_new = |(dpid, times): &(&Dpid, &u64)| before.refusals.get(dpid) != Some(times);
             let new: BTreeSet<Dpid> =
                 state.refusals.iter().filter(is_new).map(|(dpid, _)| *dpid).collect();
-            self.check_switches(&new);
+            self.0.check_switches(&new);
             before = state;
         }
     }
@@ -489,70 +290,6 @@ impl Reservations {
             lock(&self.0.unverified).retain(|id| unsettled.contains_key(id));
         }
     }
-
-    /// Makes all reservations check their path.
-    fn check_all(&self) {
-        lock(&self.0.tasks).values().for_each(|orders| send_order(orders, ReservationOrder::Check));
-    }
-
-    /// Makes the reservations that pass one of these switches check their path. Not the lost ones:
-    /// their own refusals would make them retry.
-    fn check_switches(&self, switches: &BTreeSet<Dpid>) {
-        if switches.is_empty() {
-            return;
-        }
-        let tasks = lock(&self.0.tasks);
-        for (id, booking) in self.stored_reservations() {
-            if matches!(booking.status, booking::Status::Installed(_))
-                && let Some(route) = &booking.route
-                && route.switches().any(|dpid| switches.contains(&dpid))
-                && let Some(orders) = tasks.get(&id)
-            {
-                send_order(orders, ReservationOrder::Check);
-            }
-        }
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Each change of what is locked is one insertion, removal or assignment.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Queues an order. Several waiting orders to look become one.
-fn send_order(orders: &Orders, order: ReservationOrder) {
-    let mut orders = lock(orders);
-    let (waiting, waker) = &mut *orders;
-    let waits = match &order {
-        ReservationOrder::Check => {
-            waiting.iter().any(|order| matches!(order, ReservationOrder::Check))
-        }
-        ReservationOrder::Changed => {
-            waiting.iter().any(|order| matches!(order, ReservationOrder::Changed))
-        }
-        ReservationOrder::Release(_) => false,
-    };
-    if !waits {
-        waiting.push_back(order);
-    }
-    if let Some(waker) = waker.take() {
-        waker.wake();
-    }
-}
-
-/// Waits for the next order.
-async fn next_order(orders: &Orders) -> ReservationOrder {
-    std::future::poll_fn(|context| {
-        let mut orders = lock(orders);
-        match orders.0.pop_front() {
-            Some(order) => Poll::Ready(order),
-            None => {
-                orders.1 = Some(context.waker().clone());
-                Poll::Pending
-            }
-        }
-    })
-    .await
 }
 
 /// Removes the flows of an earlier run's reservations that are not stored. They still carry

@@ -1,34 +1,25 @@
 //! A request for a reservation, until its flows are confirmed.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
+use bellrock_api::Network;
 use bellrock_api::runtime::Promise;
-use bellrock_api::{HostId, Network};
 use bellrock_book::{Draft, NotOrdered};
 use bellrock_services::desired::NotCommitted;
 
-use super::booking::{
-    self, BookedModel, Booking, CandidateRoute, Status, Work, free_id, reserved, take,
-};
-use super::hold::ReservationTask;
+use super::book::{Orders, ReservationBook};
+use super::booking::{self, BookedModel, Booking, Status, Work, free_id, take, taken};
+use super::errors::NotReserved;
+use super::hold::{ReservationTask, ValidRequest, take_changed};
+use super::reservation::Reservation;
 use super::route::{HostRoute, routes};
-use super::{Kbps, LinkDirection, NotReserved, Orders, Reservation, Reservations};
-
-/// A valid request.
-#[derive(Clone)]
-pub(super) struct ValidRequest {
-    pub(super) from: HostId,
-    pub(super) to: HostId,
-    pub(super) rate: Kbps,
-    /// Name and number of the queue.
-    pub(super) queue: Option<(String, u32)>,
-}
 
 /// Reserves, answers, and keeps the reservation until its release.
 pub(super) async fn reserve(
     network: Network,
-    book: Reservations,
+    book: Arc<ReservationBook>,
     request: ValidRequest,
     wait: Duration,
     answer: Promise<Result<Reservation, NotReserved>>,
@@ -37,13 +28,13 @@ pub(super) async fn reserve(
     let (id, route) = match book_route(&network, &book, &request, wait, order).await {
         Ok(booked) => booked,
         Err(why) => {
-            book.end_order(order);
+            end_order(&book, &network, order);
             return answer.resolve(Err(why));
         }
     };
-    let task = ReservationTask::new(network, book, id, &request, Orders::default());
+    let task = ReservationTask::new(network.clone(), book, id, &request, Orders::default());
     task.book.add_task(id, &task.orders);
-    task.book.end_order(order);
+    end_order(&task.book, &network, order);
     let installed = match task.install(route, false).await {
         Ok(held) => Ok(held),
         Err(NotReserved::NotInstalled(error @ NotCommitted::Refused(dpid, _))) => {
@@ -67,22 +58,30 @@ pub(super) async fn reserve(
     task.keep(Some(held)).await;
 }
 
+/// Ends what [`ReservationBook::begin_order`] has begun. If the outcome is unknown, the reservation
+/// gets its task here, or when this controller sees it.
+fn end_order(book: &Arc<ReservationBook>, network: &Network, order: u64) {
+    if let Some(id) = book.end_order(order) {
+        take_changed(book, network, [id].into());
+    }
+}
+
 /// Stores a new reservation, with the first path whose lines are free. Waits for them.
 async fn book_route(
     network: &Network,
-    book: &Reservations,
+    book: &Arc<ReservationBook>,
     request: &ValidRequest,
     wait: Duration,
     order: u64,
 ) -> Result<(u32, HostRoute), NotReserved> {
     let ValidRequest { from, to, rate, .. } = *request;
-    let settings = book.0.settings.watch().load();
+    let settings = book.settings.watch().load();
     let needs_meter = request.queue.is_none();
     let routes = routes(network, &settings, [from, to], rate, needs_meter, &BTreeSet::new())?;
     let until = network.now() + wait;
     loop {
-        let seen = book.0.bookings.changes().load().version();
-        let (request, routes, book_of_order) = (request.clone(), routes.clone(), book.clone());
+        let seen = book.bookings.changes().load().version();
+        let (request, routes, book_of_order) = (request.clone(), routes.clone(), Arc::clone(book));
         let plan = move |draft: &mut Draft<'_, BookedModel>| {
             let id = free_id(draft, from, to)?;
             book_of_order.note_order(order, id);
@@ -104,34 +103,15 @@ async fn book_route(
             draft.put(&booking::name(id), booking);
             Ok((id, route))
         };
-        let error = match book.0.bookings.order(plan).await {
+        let error = match book.bookings.order(plan).await {
             Ok(booked) => return Ok(booked),
             Err(error @ NotOrdered::Refused(NotReserved::Taken { .. })) => error,
             Err(error) => return Err(error.into()),
         };
         let now = network.now();
-        let changed = book.0.bookings.changes().newer(seen);
+        let changed = book.bookings.changes().newer(seen);
         if now >= until || network.timeout(until - now, changed).await.is_none() {
             return Err(error.into());
         }
-    }
-}
-
-/// The error when other reservations use the missing bandwidth.
-pub(super) fn taken(
-    draft: &Draft<'_, BookedModel>,
-    routes: &[CandidateRoute],
-    [from, to]: [HostId; 2],
-    rate: Kbps,
-) -> NotReserved {
-    let free = |(line, capacity): (LinkDirection, u64)| {
-        (capacity.saturating_sub(reserved(draft, line)), line, capacity)
-    };
-    let lines = routes.first().into_iter().flat_map(|(_, lines)| lines.iter().copied());
-    match lines.map(free).min() {
-        Some((free, line, capacity)) => {
-            NotReserved::Taken { rate, line, free: Kbps(free), capacity: Kbps(capacity) }
-        }
-        None => NotReserved::NoPath { from, to },
     }
 }

@@ -9,9 +9,13 @@ use bellrock_api::{
 use bellrock_services::desired::DesiredEntry;
 use bellrock_services::paths::{Path, Paths, paths};
 
-use super::booking::CandidateRoute;
-use super::hold::ALTERNATIVES;
-use super::{BandwidthSettings, Kbps, LinkDirection, NotReserved};
+use super::errors::NotReserved;
+use super::ledger::LinkDirection;
+use super::names::Kbps;
+use super::reservation::BandwidthSettings;
+
+/// Maximum number of paths that are tried, shortest first.
+pub const ALTERNATIVES: usize = 8;
 
 /// Time for discovery to find the links of a switch that has connected: two rounds.
 pub const LINKS_WITHIN: Duration = Duration::from_secs(10);
@@ -19,6 +23,9 @@ pub const LINKS_WITHIN: Duration = Duration::from_secs(10);
 /// Time in which the first round of discovery finds the links of a switch that has connected. They
 /// come one after the other, so before that another path only looks like the only one.
 pub const FIRST_LINKS_WITHIN: Duration = Duration::from_secs(1);
+
+/// A route, and the capacity of each of its lines in kbit/s.
+pub(super) type CandidateRoute = (HostRoute, Vec<(LinkDirection, u64)>);
 
 /// State of a route in the present network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,9 +9,7 @@ use bellrock_api::{Field, HostId, Hosts, MacAddr, Match, Network, Port, SwitchPo
 use bellrock_services::desired::FoundFlows;
 use bellrock_services::hosts::believe;
 
-use super::circuit::Endpoint;
-use super::plan::CircuitPlan;
-use super::stored::StoredCircuits;
+use super::circuit::{Circuit, Endpoint};
 
 /// The hosts that are endpoints, each with its last place.
 #[derive(Clone, Debug, Default)]
@@ -21,9 +19,9 @@ pub(super) struct EndpointHosts(BTreeMap<MacAddr, Option<HostPosition>>);
 pub(super) type HostPosition = (SwitchPort, Option<u16>);
 
 impl EndpointHosts {
-    /// Keeps the places of the hosts of a plan, and forgets others.
-    pub(super) fn retain(&mut self, plan: &CircuitPlan) {
-        let endpoints = plan.circuits().flat_map(|(_, planned)| &planned.circuit.endpoints);
+    /// Keeps the places of the hosts of these circuits, and forgets others.
+    pub(super) fn retain<'c>(&mut self, circuits: impl Iterator<Item = &'c Circuit>) {
+        let endpoints = circuits.flat_map(|circuit| &circuit.endpoints);
         let host = |endpoint: &Endpoint| match endpoint {
             Endpoint::Host(mac) => Some((*mac, self.last_position(*mac))),
             Endpoint::Port(..) => None,
@@ -70,14 +68,17 @@ impl EndpointHosts {
         }
     }
 
-    /// Recalls the places of hosts that have not sent yet, from the stored routes.
-    pub(super) fn recall_stored(&mut self, stored: &StoredCircuits, network: &Network) {
+    /// Recalls the places of hosts that have not sent yet, from those of the stored routes.
+    pub(super) fn recall_stored(
+        &mut self,
+        stored: impl Iterator<Item = (MacAddr, HostPosition)>,
+        network: &Network,
+    ) {
         let mut recalled = Vec::new();
-        for place in stored.values().filter_map(|it| it.route.as_ref()).flat_map(|it| &it.places) {
-            let Some(mac) = place.host else { continue };
+        for (mac, (at, vlan)) in stored {
             if let Some(known @ None) = self.0.get_mut(&mac) {
-                *known = Some((place.at, place.vlan));
-                recalled.push((HostId::new(mac, place.vlan), place.at));
+                *known = Some((at, vlan));
+                recalled.push((HostId::new(mac, vlan), at));
             }
         }
         if !recalled.is_empty() {
@@ -100,17 +101,13 @@ mod tests {
     use bellrock_api::runtime::EmptyNetwork;
     use bellrock_api::{Dpid, Host};
 
-    use super::super::plan::CircuitVlans;
     use super::*;
 
     #[test]
     fn a_host_is_where_it_was_until_it_is_elsewhere() {
-        let circuit = "blue 02:00:00:00:00:01 3:1".parse().unwrap();
+        let circuit: Circuit = "blue 02:00:00:00:00:01 3:1".parse().unwrap();
         let mut places = EndpointHosts::default();
-        places.retain(&CircuitPlan::new(
-            &[circuit],
-            &CircuitVlans { all: 2000..=2007, per_circuit: 8 },
-        ));
+        places.retain([&circuit].into_iter());
         let (mac, other) = (MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 0, 0, 0, 0, 2]));
         let at = |port| SwitchPort::new(Dpid(1), Port(port));
         let enters = |mac, port| Match::any().in_port(Port(port)).eth_src(mac);
@@ -132,10 +129,9 @@ mod tests {
             (places.last_position(mac), places.last_position(other)),
             (Some((at(5), None)), None)
         );
-        // A plan with more hosts keeps the known places.
-        let both = "blue 02:00:00:00:00:01 02:00:00:00:00:02".parse().unwrap();
-        places
-            .retain(&CircuitPlan::new(&[both], &CircuitVlans { all: 2000..=2007, per_circuit: 8 }));
+        // A circuit with more hosts keeps the known places.
+        let both: Circuit = "blue 02:00:00:00:00:01 02:00:00:00:00:02".parse().unwrap();
+        places.retain([&both].into_iter());
         assert_eq!(places.last_position(mac), Some((at(5), None)));
         assert!(places.is_entrance(&enters(other, 4).untagged()));
     }

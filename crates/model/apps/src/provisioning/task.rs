@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use bellrock_api::{AppEvent, Latencies, Network, SwitchPort};
+use bellrock_api::{AppEvent, Latencies, MacAddr, Network, SwitchPort};
 use bellrock_book::{Draft, NotOrdered};
 use bellrock_services::desired::{Desired, DesiredState};
 use bellrock_services::paths::{Hop, Paths, paths};
@@ -15,7 +15,7 @@ use bellrock_services::wait::wait_until;
 use futures_lite::FutureExt;
 
 use super::circuit::Circuit;
-use super::endpoint_hosts::EndpointHosts;
+use super::endpoint_hosts::{EndpointHosts, HostPosition};
 use super::plan::CircuitPlan;
 use super::progress::CircuitProgress;
 use super::route::NetworkView;
@@ -54,6 +54,13 @@ struct TaskMemory {
     differences: BTreeMap<String, (Duration, bool)>,
 }
 
+/// The hosts of the stored routes, each with its place.
+fn stored_places(stored: &StoredCircuits) -> impl Iterator<Item = (MacAddr, HostPosition)> {
+    let routes = stored.values().filter_map(|circuit| circuit.route.as_ref());
+    let places = routes.flat_map(|route| &route.places);
+    places.filter_map(|place| Some((place.host?, (place.at, place.vlan))))
+}
+
 /// A change of the store: the number of a circuit, and what is stored then.
 type Decision = (usize, Option<StoredCircuit>);
 
@@ -80,9 +87,9 @@ impl Circuits {
             memory.plan = memory.plan.following(&stored, &self.0.vlans);
             memory.plan = memory.plan.changed(&all, &self.0.vlans);
             memory.reserve_ports(&all, &network);
-            memory.places.retain(&memory.plan);
+            memory.places.retain(memory.plan.circuits().map(|(_, planned)| &planned.circuit));
             memory.places.update(&hosts);
-            memory.places.recall_stored(&stored, &network);
+            memory.places.recall_stored(stored_places(&stored), &network);
             memory.places.recall(&found, &network);
             if let Ok(mut hosts) = entrances.lock() {
                 hosts.clone_from(&memory.places);
