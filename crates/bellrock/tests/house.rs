@@ -20,8 +20,8 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Our crates that each crate may use (normal and build dependencies), directly or indirectly.
-/// [`FACE`] may use all of them, those [`ABOVE_FACE`] the face too, and [`TOPS`] may use all others:
-/// no crate uses those.
+/// [`FACE`] may use all of them, those [`ABOVE_FACE`] the face too, and [`TOPS`] all others: no
+/// crate uses those.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("openflow", &[]),
     ("pace", &[]),
