@@ -1,8 +1,8 @@
 //! Tools of a laboratory: emulated networks, recordings, readers of captures.
 //!
-//! [`fn@emulate`] runs an emulated network for any controller, and [`fn@demo`] one with a controller.
-//! [`fn@decode`] reads captures and recordings, [`fn@record`] makes recordings, and [`fn@replay`] plays them.
-//! Each takes the arguments of its command.
+//! [`fn@emulate`] runs an emulated network for any controller, and [`fn@demo`] one with a
+//! controller. [`fn@decode`] reads captures and recordings, [`fn@record`] makes recordings, and
+//! [`fn@replay`] plays them. Each takes the arguments of its command.
 //!
 //! # What it is not
 //! It asks no running controller: the command's own modules do. The load generator is

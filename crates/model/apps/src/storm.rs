@@ -69,6 +69,9 @@ const PROLONGED_EVERY: Duration = Duration::from_secs(1);
 /// Bytes of a frame that are compared, and its length: a switch that buffers sends as many.
 const FRAME_BYTES: usize = 128;
 
+/// Frames whose memory a switch keeps when it floods no more.
+const FEW_FRAMES: usize = 4;
+
 /// The state of a storm, shared by all switches of a controller.
 #[derive(Debug, Default)]
 struct Storm {
@@ -218,8 +221,7 @@ impl StormGuard {
     /// Reports the end of a storm that is over, and frees the memory of old frames. Called every
     /// second.
     pub(crate) fn tick(&mut self, now: Duration) {
-        if now >= self.remembers_until {
-            // Most switches flood rarely, and the frames are half of an idle switch's memory.
+        if now >= self.remembers_until && self.frames.capacity() > FEW_FRAMES {
             self.frames = Vec::new();
         }
         let until_ms = self.storm.until_ms.load(Ordering::Relaxed);
@@ -285,8 +287,8 @@ impl StormGuard {
             *old = frame;
             return;
         }
-        // With full capacity: handlers do not allocate while packets come.
-        self.frames.reserve_exact(MAX_FRAMES - self.frames.len());
+        // Most switches flood rarely: room for all frames at once would be half of an idle switch's
+        // memory.
         self.frames.push(frame);
     }
 

@@ -58,7 +58,7 @@ pub(crate) fn document(operations: &[Operation], schemas: &Schemas) -> Value {
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
             "version": env!("CARGO_PKG_VERSION"),
         },
-        // Generators of clients need an address to begin with: the one that the document comes from.
+        // Generators of clients need an address to begin with: that of the document.
         "servers": [{"url": "/"}],
         "paths": paths,
         "components": {

@@ -1,8 +1,8 @@
 //! The answers to what operators ask of a running controller, and their orders.
 //!
 //! # What it is not
-//! It opens no socket: the crates `control` and `northbound` do, and ask the [`ControllerOperator`].
-//! It puts no controller together: the face does, and gives it the parts.
+//! It opens no socket: the crates `control` and `northbound` do, and ask the
+//! [`ControllerOperator`]. It puts no controller together: the face does, and gives it the parts.
 
 mod ask;
 mod bandwidth;

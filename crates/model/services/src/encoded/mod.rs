@@ -49,8 +49,8 @@ pub fn request(
 /// Sends a message that no switch answers, with a barrier behind it, and returns a future for its
 /// one outcome.
 ///
-/// What it removes or changes is put back if an app keeps it ([`Desired`](crate::desired::Desired)),
-/// as soon as the future is over or dropped.
+/// What it removes or changes is put back if an app keeps it
+/// ([`Desired`](crate::desired::Desired)), as soon as the future is over or dropped.
 ///
 /// # Errors
 /// [`EncodedError`]. Then nothing is sent.
