@@ -66,7 +66,7 @@ pub trait Transport {
     }
 
     /// Attaches a connection that [`Transport::detach`] of any worker's transport returned, with a
-    /// new key. If that fails, the worker gets a call of [`closed`](crate::Worker::closed).
+    /// new key. If that fails, the worker gets a call of [`closed`](crate::Drive::closed).
     fn attach(&mut self, key: ConnectionKey, channel: Box<dyn Any + Send>) {
         let _ = (key, channel);
     }

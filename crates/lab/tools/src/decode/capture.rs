@@ -63,7 +63,7 @@ pub enum CaptureError {
         /// Message of the parser.
         what: String,
     },
-    /// A block is longer than [`MAX_BLOCK_BYTES`].
+    /// A block is longer than 16 MiB.
     #[error("the block at byte {offset} is longer than {MAX_BLOCK_BYTES} bytes")]
     BlockTooLong {
         /// Position in the file, in bytes.
