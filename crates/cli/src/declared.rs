@@ -17,7 +17,7 @@ use crate::show::{duration, printable};
 pub(crate) struct DeclaredList {
     declared: &'static Declared,
     list: List,
-    /// Fields of the request, but for its page.
+    /// Fields of the request, without its page.
     fields: Map<String, Value>,
     csv: bool,
     ask: Ask,

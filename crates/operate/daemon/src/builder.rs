@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use bellrock::settings::{LimitsHandle, NamesHandle, TlsHandle};
+use bellrock::{Controller, ControllerBuilder};
 use bellrock_apps::bandwidth::{Bandwidth, Reservations};
 use bellrock_apps::global_learning::{InMutex, InTransactions};
 use bellrock_apps::provisioning::{Circuits, Provisioning};
@@ -15,6 +17,7 @@ use bellrock_config::apps::{AppChoice, PythonFile};
 use bellrock_config::{Config, Control, HttpConfig};
 use bellrock_northbound::tokens::{self, GivenTokens};
 use bellrock_northbound::{Certificate, HttpSettings, StatisticsSettings};
+use bellrock_operator::unix_time;
 use bellrock_tables::{Budget, SharedTable};
 use serde::{Deserialize, Serialize};
 use tracing::info;
@@ -30,9 +33,6 @@ use super::stores::{
 };
 use super::switch_tls;
 use super::upgraded_store::UpgradedStore;
-use bellrock::settings::{LimitsHandle, NamesHandle, TlsHandle};
-use bellrock::{Controller, ControllerBuilder};
-use bellrock_operator::unix_time;
 
 /// Implementation of the table that all switches of `global_learning` share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]

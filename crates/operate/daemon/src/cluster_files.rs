@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
+use bellrock::tls::{TlsFiles, TlsServer};
 use bellrock_config::Config;
 use bellrock_config::files::{WrongFile, remedy};
 use bellrock_northbound::{LoadedCertificate, TlsError, TlsFiles as PairFiles};
 use bellrock_tls::{TlsFileError, files};
 
 use super::named_files::wrong as wrong_file;
-use bellrock::tls::{TlsFiles, TlsServer};
 
 /// What is wrong with them. The check of the configuration demands that they are complete.
 pub(super) fn wrong(config: &Config) -> [Option<WrongFile>; 3] {

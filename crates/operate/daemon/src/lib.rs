@@ -58,6 +58,8 @@ mod upgraded_store;
 use std::io::{IsTerminal, stderr};
 use std::sync::Arc;
 
+use bellrock::raw::RawOwner;
+use bellrock::{Controller, ControllerBuilder, RunError, Signals};
 use bellrock_config::apps::PythonFile;
 use bellrock_config::{Config, Sources};
 use serde::{Deserialize, Serialize};
@@ -75,8 +77,6 @@ pub use stores::{
 };
 pub use switch_tls::SwitchTlsError;
 
-use bellrock::raw::RawOwner;
-use bellrock::{Controller, ControllerBuilder, RunError, Signals};
 use reload::Reloader;
 use shared_config::SharedConfigNode;
 

@@ -8,10 +8,13 @@
 use std::io;
 use std::path::Path;
 
+use bellrock::settings::{FileStoreError, StaticFileError};
+use bellrock::tls::TlsServer;
 use bellrock_config::apps::AppChoice;
 use bellrock_config::files::{WrongFile, remedy};
 use bellrock_config::{Checked, Config, FileError, HttpConfig, Sources};
 use bellrock_northbound::{LoadedCertificate, TlsError, TlsFileError, TlsFiles, tokens};
+use bellrock_operator::check_static_file;
 use rustix::fs::{Access, access};
 
 use super::stores::{
@@ -19,9 +22,6 @@ use super::stores::{
     static_store_path,
 };
 use super::{cluster_files, switch_tls};
-use bellrock::settings::{FileStoreError, StaticFileError};
-use bellrock::tls::TlsServer;
-use bellrock_operator::check_static_file;
 
 /// Whether the file of static entries is to be looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,6 +3,8 @@
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 
+use bellrock::RunError;
+use bellrock::settings::{FileStoreError, StaticFileError};
 use bellrock_apps::provisioning::Conflict;
 use bellrock_config::files::KeyFileError;
 use bellrock_engine::StartError;
@@ -10,8 +12,6 @@ use bellrock_northbound::TlsError;
 
 use super::block_list::BlockListFileError;
 use super::switch_tls::SwitchTlsError;
-use bellrock::RunError;
-use bellrock::settings::{FileStoreError, StaticFileError};
 
 /// Why the controller did not run.
 #[derive(Debug, thiserror::Error)]

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use bellrock::settings::{LimitsHandle, NamesHandle, TlsHandle};
 use bellrock_apps::bandwidth::{BandwidthSettings, Reservations};
 use bellrock_apps::provisioning::{Circuits, ProvisioningSettings};
 use bellrock_apps::quarantine::{BlockList, BlockLists};
@@ -35,7 +36,6 @@ use super::log::LogLevel;
 use super::named_files::{self, Store, tls_files};
 use super::renewed::{NamedFiles, digest};
 use super::switch_tls;
-use bellrock::settings::{LimitsHandle, NamesHandle, TlsHandle};
 
 /// Time between two looks whether the file has changed. It has to stay the same for that time,
 /// since half a file may be right too.

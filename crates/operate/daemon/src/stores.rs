@@ -4,18 +4,18 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use bellrock::settings::{StaticFileError, open_static_file};
 use bellrock_apps::bandwidth::{BandwidthSettings, MAX_RESERVATIONS, Reservations};
 use bellrock_apps::provisioning::{Circuits, ProvisioningSettings};
 use bellrock_apps::quarantine::BlockLists;
 use bellrock_apps::static_entries::StaticEntries;
 use bellrock_book::EntryStore;
+use bellrock_book::file::{self, FileStore, NamedValues};
 use bellrock_config::apps::{AppChoice, StaticSettings};
 use bellrock_config::{Config, StorePlace};
 use tracing::info;
 
 use super::not_run::NotRun;
-use bellrock::settings::{StaticFileError, open_static_file};
-use bellrock_book::file::{self, FileStore, NamedValues};
 
 /// Number of meters, from 1, that belong to the app `bandwidth`: no static entry can be one of
 /// them.

@@ -14,10 +14,10 @@ use bellrock_query::{
     MessageState, QueryError, SendMessages, SentMessages, SwitchReply,
 };
 use bellrock_services::desired::OperatorChange;
+use bellrock_services::encoded::{self, experimenter};
 
 use super::wait::wait_until;
 use super::{ORDER_TIMEOUT, name_of};
-use bellrock_services::encoded::{self, experimenter};
 
 /// Time limit for the reply of a switch. Clients wait a little longer.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(4);

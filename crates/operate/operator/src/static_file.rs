@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bellrock_apps::static_entries::{NotSet, StaticEntries, entry_name, read_stored};
+use bellrock_book::file::{self, FileStore, FileStoreError, NamedValues};
 use bellrock_book::{COMMITS, EntryStore, MemoryStore};
 
 use super::static_upgrade::{read_first_file, upgraded_entry};
-use bellrock_book::file::{self, FileStore, FileStoreError, NamedValues};
 
 /// Why the file of static entries cannot be used.
 #[derive(Debug, thiserror::Error)]

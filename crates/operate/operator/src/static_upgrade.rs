@@ -7,11 +7,11 @@
 use std::time::Duration;
 
 use bellrock_apps::static_entries::{self as app, entry_name, show_stored, stored_name};
+use bellrock_book::file::NamedValues;
 use bellrock_query::{QueryError, StaticEntry, SwitchRef};
 use serde::{Deserialize, Serialize};
 
 use super::static_forms;
-use bellrock_book::file::NamedValues;
 
 /// An entry in an earlier form.
 #[derive(Deserialize, Serialize)]

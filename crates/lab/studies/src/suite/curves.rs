@@ -1,9 +1,10 @@
 //! Turns measured and published figures into the curves of a plot.
 
-use crate::plot::{Axis, CurveOwner, CurveShape, Plot, Point, Scale, Series, Unit};
-use crate::published::{FigureForm, PublishedFigure};
 use bellrock_bench::Spread;
 use bellrock_bench::peer::ContestantRole;
+
+use crate::plot::{Axis, CurveOwner, CurveShape, Plot, Point, Scale, Series, Unit};
+use crate::published::{FigureForm, PublishedFigure};
 
 use super::record::{ExperimentRecord, Figures, PointResult};
 

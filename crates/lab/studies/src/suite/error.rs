@@ -3,8 +3,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::plot::PlotError;
 use bellrock_bench::BenchError;
+
+use crate::plot::PlotError;
 
 /// Why a suite failed, and what would be right.
 #[derive(Debug, thiserror::Error)]

@@ -3,14 +3,15 @@
 
 use std::time::Duration;
 
+use bellrock_bench::packet::packet_in_len;
+use bellrock_bench::{
+    Destinations, HostOrder, Load, LoadMode, MAX_IN_FLIGHT, MAX_IN_FLIGHT_TOTAL, Spread,
+};
 use bellrock_openflow::Version;
 
 use crate::attack::Attack;
 use crate::plot::{Axis, Plot, Scale, Unit};
 use crate::published::{self, Fact, PublishedFigure};
-use bellrock_bench::Spread;
-use bellrock_bench::packet::packet_in_len;
-use bellrock_bench::{Destinations, HostOrder, Load, LoadMode, MAX_IN_FLIGHT, MAX_IN_FLIGHT_TOTAL};
 
 use super::curves::{AS_ASKED, CPU, Curves, FigureReader, RATE, XPosition, distribution};
 use super::hostile;

@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::plot::{self, Plot};
 use bellrock_bench::peer::Contestant;
+
+use crate::plot::{self, Plot};
 
 use super::error::SuiteError;
 use super::experiments::{EXPERIMENTS, experiment};

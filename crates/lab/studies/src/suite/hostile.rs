@@ -1,9 +1,9 @@
 //! The experiment `hostile`: an honest load beside attacks.
 
+use bellrock_bench::{Load, LoadMode, Spread};
+
 use crate::attack::Attack;
 use crate::plot::{Axis, Plot, Scale, Unit};
-use bellrock_bench::Spread;
-use bellrock_bench::{Load, LoadMode};
 
 use super::curves::{AS_ASKED, Curves, FigureReader, RATE};
 use super::experiments::{ExperimentCase, Scope};

@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
-use crate::plot::{self, PlotError, Unit};
-use crate::published::{Fact, STUDIES};
 use bellrock_bench::ENOUGH_PAIRS;
 use bellrock_bench::peer::ContestantRole;
+
+use crate::plot::{self, PlotError, Unit};
+use crate::published::{Fact, STUDIES};
 
 use super::experiments::experiment;
 use super::files::plots;

@@ -28,17 +28,16 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use bellrock_bench::peer::{Contestant, ContestantRole, PlaceholderValues};
+use bellrock_bench::threads::{allow_files, usable_cores};
+use bellrock_bench::{
+    BenchError, ControllerProcess, GeneratorCores, Load, LoadError, MeasuredProcess, Report,
+    TestProgress, free_address,
+};
 use bellrock_openflow::Version;
 use serde_json::Value;
 
 use crate::plot::Unit;
-use bellrock_bench::Report;
-use bellrock_bench::peer::{Contestant, ContestantRole, PlaceholderValues};
-use bellrock_bench::threads::{allow_files, usable_cores};
-use bellrock_bench::{BenchError, LoadError};
-use bellrock_bench::{ControllerProcess, free_address};
-use bellrock_bench::{GeneratorCores, Load};
-use bellrock_bench::{MeasuredProcess, TestProgress};
 
 use cores::Share;
 pub use error::SuiteError;

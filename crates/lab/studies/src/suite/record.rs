@@ -4,9 +4,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use bellrock_bench::ENOUGH_PAIRS;
 use bellrock_bench::peer::ContestantRole;
-use bellrock_bench::{LatencyReport, RateBound, Report, RunReport, Spread};
+use bellrock_bench::{ENOUGH_PAIRS, LatencyReport, RateBound, Report, RunReport, Spread};
 
 use super::machine::Machine;
 

@@ -1,8 +1,9 @@
 //! The table of an experiment: one row per contestant and point.
 
-use crate::plot::Unit;
 use bellrock_bench::Spread;
 use bellrock_bench::peer::ContestantRole;
+
+use crate::plot::Unit;
 
 use super::record::{ExperimentRecord, Figures, PointResult, shares};
 

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::*;
 use bellrock_bench::{LatencyReport, Spread};
+
+use super::*;
 
 fn scope(quick: bool, cores: usize) -> Scope {
     Scope {

@@ -1,8 +1,6 @@
 //! Judges a measurement by its target.
 
-use bellrock_bench::Comparison;
-use bellrock_bench::Nanoseconds;
-use bellrock_bench::Spread;
+use bellrock_bench::{Comparison, Nanoseconds, Spread};
 
 use super::rows::{MeasuredFigure, RatioCondition};
 
@@ -109,8 +107,7 @@ mod tests {
     use hdrhistogram::Histogram;
 
     use super::*;
-    use bellrock_bench::Load;
-    use bellrock_bench::Report;
+    use bellrock_bench::{Load, Report};
 
     fn comparison(cpu: f64) -> Comparison {
         let report = || Report::new(&Load::default(), vec![], Histogram::new(3).unwrap(), None);

@@ -4,13 +4,12 @@ use std::time::Duration;
 
 use bellrock_openflow::Version;
 
-use bellrock_bench::BenchError;
 use bellrock_bench::callgrind;
 use bellrock_bench::peer;
-use bellrock_bench::{Comparison, Side, alternate};
-use bellrock_bench::{ConnectedTest, TestStep, run};
-use bellrock_bench::{Load, LoadMode};
-use bellrock_bench::{Report, Spread};
+use bellrock_bench::{
+    BenchError, Comparison, ConnectedTest, Load, LoadMode, Report, Side, Spread, TestStep,
+    alternate, run,
+};
 
 use super::judge::{MIB, Ratio, TargetVerdict, judge};
 use super::rows::{self, LoadShape, Measure, RatioCondition, TargetRow};

@@ -21,9 +21,8 @@ mod tls;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bellrock_bench::BenchError;
-use bellrock_bench::Report;
 use bellrock_bench::peer::Contestant;
+use bellrock_bench::{BenchError, Report};
 
 use estimate::TimeEstimate;
 

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-use crate::suite::machine::{Machine, date, now};
 use bellrock_bench::{RateBound, Report};
+
+use crate::suite::machine::{Machine, date, now};
 
 use super::{Effort, TargetResult, TargetVerdict};
 

@@ -2,8 +2,7 @@
 
 use bellrock_openflow::Version;
 
-use bellrock_bench::ResponderIdle;
-use bellrock_bench::{Destinations, Load, LoadMode};
+use bellrock_bench::{Destinations, Load, LoadMode, ResponderIdle};
 
 use super::program::{MeasuredProgram, NumberCondition, OperatorsPart, PythonPart};
 

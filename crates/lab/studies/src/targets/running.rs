@@ -5,13 +5,11 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use bellrock_bench::BenchError;
-use bellrock_bench::MeasuredProcess;
-use bellrock_bench::ResponderIdle;
-use bellrock_bench::Side;
 use bellrock_bench::peer::{self, Contestant, PlaceholderValues};
-use bellrock_bench::{ControllerProcess, free_address};
-use bellrock_bench::{GeneratorCores, Load, LoadMode};
+use bellrock_bench::{
+    BenchError, ControllerProcess, GeneratorCores, Load, LoadMode, MeasuredProcess, ResponderIdle,
+    Side, free_address,
+};
 
 use super::Targets;
 use super::measure::NotMeasured;

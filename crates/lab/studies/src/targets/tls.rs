@@ -3,16 +3,13 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
-use bellrock_bench::BenchError;
-use bellrock_bench::LoadTls;
-use bellrock_bench::Nanoseconds;
-use bellrock_bench::Report;
-use bellrock_bench::Side;
 use bellrock_bench::free_address;
 use bellrock_bench::peer::Contestant;
 use bellrock_bench::threads::lower_priority;
-use bellrock_bench::{ConnectedTest, MeasuredProcess, TestStep, run};
-use bellrock_bench::{GeneratorCores, Load, LoadMode};
+use bellrock_bench::{
+    BenchError, ConnectedTest, GeneratorCores, Load, LoadMode, LoadTls, MeasuredProcess,
+    Nanoseconds, Report, Side, TestStep, run,
+};
 
 use super::Targets;
 use super::judge::TargetVerdict;

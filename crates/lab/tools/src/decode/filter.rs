@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use bellrock_config::values::one_of;
 use bellrock_openflow::{MessageKind, Version};
 use clap::Args;
 
 use super::StreamId;
 use super::peers::{Peer, kind};
-use bellrock_config::values::one_of;
 
 /// Messages held for a connection with an unknown datapath id, and their bytes; others are dropped.
 pub(super) const MAX_HELD_MESSAGES: usize = 256;

@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use bellrock_config::values;
+use bellrock_openflow::Version;
 use clap::{Args, ValueEnum};
 
 use crate::terminal::version_parser;
-use bellrock_config::values;
-use bellrock_openflow::Version;
 
 /// Allowed values of `--for`.
 const FOR: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(86_400);

@@ -4,12 +4,12 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use bellrock_config::values;
 use bellrock_emulator::topology::LinkRate;
+use bellrock_openflow::Version;
 use clap::Args;
 
 use crate::terminal::version_parser;
-use bellrock_config::values;
-use bellrock_openflow::Version;
 
 /// Port of a controller that is given without one.
 pub(super) const DEFAULT_PORT: u16 = 6653;

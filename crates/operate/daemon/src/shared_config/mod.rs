@@ -19,6 +19,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bellrock_api::{AppEvent, Network};
 use bellrock_book::{BookModel, Draft, EntryBook, EntryStore, NotOrdered};
+use bellrock_operator::{ORDER_TIMEOUT, wait_until};
 use bellrock_query::{
     ErrorKind, QueryError, ReloadAnswer, SetSharedConfig, SharedConfig, SharedConfigHandle,
 };
@@ -26,7 +27,6 @@ use serde::{Deserialize, Serialize};
 use tracing::{info, warn};
 
 use super::reload::Reloader;
-use bellrock_operator::{ORDER_TIMEOUT, wait_until};
 
 /// Time between two looks whether the controller is still there, while nothing changes.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
