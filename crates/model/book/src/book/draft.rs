@@ -1,6 +1,6 @@
 //! The entries as an order sees and changes them, before they are stored.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::{BookModel, COMMITS, Known, LEADER, StoreChange};
@@ -25,6 +25,19 @@ pub struct Draft<'k, M: BookModel> {
 
 /// A changed entry: its value and JSON form. `None`: it is removed.
 type Changed<M> = Option<(Arc<<M as BookModel>::Value>, String)>;
+
+/// What orders change, to be stored.
+pub(super) struct Planned<M: BookModel> {
+    /// The changes besides the number of commits, in the order in which they were written first.
+    /// What is in one list is stored in one commit.
+    pub(super) changes: Vec<Vec<StoreChange>>,
+    /// The values of the entries that are written, which the book takes in when they are stored:
+    /// reading them again from their JSON form would cost as much as the rest of an order.
+    pub(super) values: Values<M>,
+}
+
+/// Values of entries, by name.
+pub(super) type Values<M> = HashMap<String, Arc<<M as BookModel>::Value>>;
 
 impl<'k, M: BookModel> Draft<'k, M> {
     pub(super) fn new(
@@ -96,6 +109,8 @@ impl<'k, M: BookModel> Draft<'k, M> {
             return;
         }
         let shown = M::show(&value);
+        // Other controllers, and the next run, read this form.
+        debug_assert!(M::read(name, &shown).as_ref() == Ok(&value), "{name} is not {shown}");
         self.change(name, Some((Arc::new(value), shown)));
     }
 
@@ -162,18 +177,18 @@ impl<'k, M: BookModel> Draft<'k, M> {
         (self.changed.len(), self.bytes)
     }
 
-    /// Returns what is to be stored besides the number of commits, in the order in which it was
-    /// written first. What is in one list is stored in one commit. The model is without it again.
-    pub(super) fn into_changes(mut self) -> Vec<Vec<StoreChange>> {
+    /// Returns what is to be stored. The model is without it again.
+    pub(super) fn into_planned(mut self) -> Planned<M> {
         let mut changes: Vec<Vec<StoreChange>> = Vec::with_capacity(self.changed.len() + 1);
+        let mut values = HashMap::with_capacity(self.changed.len());
         let mut seen = BTreeSet::new();
         let undo = self.undo.iter().enumerate();
         for (index, (name, _)) in undo.filter(|(_, (name, _))| seen.insert(name)) {
             let (name, expected) = (name.clone(), self.expected(name));
             let change = match self.changed.get(&name) {
-                Some(Some((_, value))) => {
-                    let value = value.clone();
-                    StoreChange::Put { name, value, expected }
+                Some(Some((value, shown))) => {
+                    values.insert(name.clone(), Arc::clone(value));
+                    StoreChange::Put { name, value: shown.clone(), expected }
                 }
                 // With 0 it was made and removed in this draft.
                 Some(None) if expected != 0 => StoreChange::Remove { name, expected },
@@ -189,7 +204,7 @@ impl<'k, M: BookModel> Draft<'k, M> {
             changes.push(vec![StoreChange::Put { expected: self.expected(LEADER), value, name }]);
         }
         self.undo_to(0);
-        changes
+        Planned { changes, values }
     }
 
     fn expected(&self, name: &str) -> u64 {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bellrock_api::AppEvent;
 use futures_lite::StreamExt;
 
+use super::draft::Values;
 use super::{
     BookModel, COMMITS, FOLLOW_AGAIN, FOLLOW_LIMIT, Known, LEADER, NAMES_SHOWN, NODE, Task,
 };
@@ -85,7 +86,7 @@ impl<M: BookModel> Task<M> {
         // the store meanwhile does not take it for whole.
         let commits = commits.into_iter().map(|part| (part, Some(stored_count)));
         for (part, count) in commits.chain([(last, None)]) {
-            match self.commit(part, count).await {
+            match self.commit(part, &Values::<M>::new(), count).await {
                 Ok(()) => {}
                 Err(error) => {
                     // Another controller does the same. What it has stored is read.
@@ -202,11 +203,23 @@ impl<M: BookModel> Known<M> {
     }
 
     /// Takes in a commit of this controller. As it had the next number, all others before it are
-    /// known.
-    pub(super) fn committed(&mut self, changes: Vec<StoreChange>, revision: u64) {
+    /// known. `values`: those of its entries, as far as they are known.
+    pub(super) fn committed(
+        &mut self,
+        changes: Vec<StoreChange>,
+        values: &Values<M>,
+        revision: u64,
+    ) {
         for change in changes {
             match change {
-                StoreChange::Put { name, value, .. } => self.set_stored(name, value, revision),
+                StoreChange::Put { name, value, .. } => match values.get(&name) {
+                    Some(value) => {
+                        self.unreadable.remove(&name);
+                        self.set_value(&name, Some(Arc::clone(value)));
+                        self.revisions.insert(name, revision);
+                    }
+                    None => self.set_stored(name, value, revision),
+                },
                 StoreChange::Remove { name, .. } => {
                     self.revisions.remove(&name);
                     self.set(&name, None);

@@ -11,7 +11,7 @@ use bellrock_api::Network;
 use bellrock_api::runtime::promise;
 use futures_lite::{FutureExt, StreamExt};
 
-use super::draft::commit_number;
+use super::draft::{Planned, Values, commit_number};
 use super::order::{AnyJob, Order, Parts};
 use super::{
     BookModel, COMMIT_LIMIT, COMMITS, Draft, EntryBook, FOLLOW_AGAIN, FOLLOW_LIMIT, Known,
@@ -77,15 +77,15 @@ impl<M: BookModel> Task<M> {
             if let Err(error) = self.wait_until_whole().await {
                 return self.finish(batch, &Err(error));
             }
-            let changes = match self.plan(&mut batch) {
-                Ok(changes) => changes,
+            let planned = match self.plan(&mut batch) {
+                Ok(planned) => planned,
                 Err(error) => return self.finish(batch, &Err(error)),
             };
             let before = batch.parts.stored.len();
-            match self.store(&changes, &mut batch.parts).await {
+            match self.store(&planned, &mut batch.parts).await {
                 Ok(()) => return self.finish(batch, &Ok(())),
                 Err(NotStored::Conflict { name }) => {
-                    if let Err(error) = self.wait_for_change(&name, &changes).await {
+                    if let Err(error) = self.wait_for_change(&name, &planned.changes).await {
                         return self.finish(batch, &Err(error));
                     }
                 }
@@ -100,7 +100,7 @@ impl<M: BookModel> Task<M> {
     }
 
     /// Plans the orders of a batch, and adds those that wait. What does not fit waits for the next.
-    fn plan(&self, batch: &mut Batch<M>) -> Result<Vec<Vec<StoreChange>>, NotStored> {
+    fn plan(&self, batch: &mut Batch<M>) -> Result<Planned<M>, NotStored> {
         let mut known = self.book.known();
         if let Some(why) = known.unusable() {
             return Err(NotStored::Unavailable(why));
@@ -123,7 +123,7 @@ impl<M: BookModel> Task<M> {
                     // It is stored alone, and in parts if the store does not allow as much.
                     jobs.insert(0, job);
                     jobs.drain(1..).rev().for_each(|job| not_yet.push_front(job));
-                    return Ok(draft.into_changes());
+                    return Ok(draft.into_planned());
                 }
                 draft.undo_to(mark);
                 not_yet.push_front(job);
@@ -133,7 +133,7 @@ impl<M: BookModel> Task<M> {
             jobs.insert(index, job);
             index += 1;
         }
-        Ok(draft.into_changes())
+        Ok(draft.into_planned())
     }
 
     fn finish(&mut self, batch: Batch<M>, stored: &Result<(), NotStored>) {
@@ -146,7 +146,7 @@ impl<M: BookModel> Task<M> {
     /// is stored in one commit.
     async fn store(
         &mut self,
-        changes: &[Vec<StoreChange>],
+        Planned { changes, values }: &Planned<M>,
         parts: &mut Parts,
     ) -> Result<(), NotStored> {
         let limits = self.book.0.store.limits();
@@ -157,7 +157,7 @@ impl<M: BookModel> Task<M> {
         several.into_iter().try_for_each(|together| limits.of_part().check(together))?;
         let mut commits = limits.commits(changes.iter().map(Vec::as_slice)).into_iter().peekable();
         while let Some(part) = commits.next() {
-            self.commit(part.clone(), None).await?;
+            self.commit(part.clone(), values, None).await?;
             if commits.peek().is_some() {
                 parts.add(&part);
             }
@@ -165,11 +165,12 @@ impl<M: BookModel> Task<M> {
         Ok(())
     }
 
-    /// Stores changes in one commit, with the number of commits, and takes them in. `count`: the
-    /// number, if it is not the next one.
+    /// Stores changes in one commit, with the number of commits, and takes them in. `values`: those
+    /// of the entries, as far as they are known. `count`: the number, if it is not the next one.
     pub(super) async fn commit(
         &mut self,
         mut changes: Vec<StoreChange>,
+        values: &Values<M>,
         count: Option<u64>,
     ) -> Result<(), NotStored> {
         changes.push({
@@ -181,7 +182,7 @@ impl<M: BookModel> Task<M> {
         let late = || NotStored::Unknown("the store does not answer".into());
         let committed = self.network.timeout(COMMIT_LIMIT, committed).await;
         let revision = committed.unwrap_or_else(|| Err(late()))?;
-        self.book.known().committed(changes, revision);
+        self.book.known().committed(changes, values, revision);
         self.book.publish();
         Ok(())
     }
