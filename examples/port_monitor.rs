@@ -85,12 +85,15 @@ impl Handler for Ports {
             if let Some(before) = self.seen.get(&stats.port) {
                 let rate = seen.rate_since(before);
                 seen.busy = rate > self.limit;
-                let text = format!("switch {} port {}: {rate} bytes/s", switch.dpid(), stats.port);
+                let port = format!("switch {} port {}", switch.dpid(), stats.port);
+                let event = |name| AppEvent::new(name, &format!("{port}: {rate} bytes/s"));
                 match (before.busy, seen.busy) {
                     (false, true) => {
-                        self.network.publish(AppEvent::new("port_busy", &text).alarming());
+                        self.network.publish(event("port_busy").alarming_until_ended(&port));
                     }
-                    (true, false) => self.network.publish(AppEvent::new("port_not_busy", &text)),
+                    (true, false) => {
+                        self.network.publish(event("port_not_busy").ending("port_busy", &port));
+                    }
                     _ => {}
                 }
             }

@@ -1689,8 +1689,12 @@ class Network:
         `Error` if the switch refuses it, and `ValueError` for a message that the controller sends
         itself, or that installs flows.
         """
-    def publish(self, name: str, text: str, *, alarming: bool = False) -> None:
-        """Publishes an event of the app's own. Operators see it in the log and by `bellrock events`."""
+    def publish(self, name: str, text: str, *, alarming: bool = False, about: str | None = None, ends: str | None = None) -> None:
+        """Publishes an event of the app's own. Operators see it in the log and by `bellrock events`.
+        With `alarming=True` it is an alarm. With `about`, such as a port, the alarm lasts: it is
+        open until the app publishes an event with `ends`, the name of the alarm, and the same
+        `about`.
+        """
     def events(self, *names: _EventName) -> EventStream:
         """Subscribes to later events of the network, to all or to those with these names: `async for
         event in network.events("link_up", "link_down")`. `Event.NAMES` has all names.

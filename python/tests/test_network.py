@@ -99,6 +99,32 @@ def test_an_event_of_an_app_has_the_name_that_it_gave() -> None:
     assert published == [("full", "the table is full")], lab.exceptions
 
 
+def test_an_alarm_of_an_app_lasts_until_the_app_ends_it() -> None:
+    events: list[tuple[str, bool]] = []
+
+    class Publishes(App):
+        def start(self, network: Network) -> None:
+            self.network = network
+            self.spawn(self.run(network))
+
+        async def run(self, network: Network) -> None:
+            seen = network.events("app_event")
+            network.publish("full", "s1:3 is full", alarming=True, about="s1:3")
+            network.publish("free", "s1:3 has space", ends="full", about="s1:3")
+            async for event in seen:
+                assert isinstance(event, Event) and event.published
+                events.append((event.published[0], event.is_alarming))
+
+    app = Publishes()
+    lab = Lab(single(1), app)
+    lab.run_for(1)
+    assert events == [("full", True), ("free", False)], lab.exceptions
+    wrong: list[dict[str, Any]] = [{"about": "s1:3"}, {"ends": "full"}, {"ends": "full", "about": "s1:3", "alarming": True}]
+    for arguments in wrong:
+        with pytest.raises(ValueError, match="`about` needs alarming=True, or `ends`"):
+            app.network.publish("full", "s1:3 is full", **arguments)
+
+
 def test_changes_are_waited_for() -> None:
     seen: list[set[str]] = []
     first: list[list[str]] = []

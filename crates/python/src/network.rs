@@ -13,6 +13,7 @@ use bellrock::services::paths::{Hop, paths};
 use bellrock::services::programming::FlowProgramming;
 use bellrock::{AppEvent, Dpid, MacAddr, Match, Needs, Network, Port};
 use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -388,10 +389,32 @@ impl PyNetwork {
     }
 
     /// Publishes an event of the app's own. Operators see it in the log and by `bellrock events`.
-    #[pyo3(signature = (name, text, *, alarming=false))]
-    fn publish(&self, name: &str, text: &str, alarming: bool) {
+    /// With `alarming=True` it is an alarm. With `about`, such as a port, the alarm lasts: it is
+    /// open until the app publishes an event with `ends`, the name of the alarm, and the same
+    /// `about`.
+    #[pyo3(signature = (name, text, *, alarming=false, about=None, ends=None))]
+    fn publish(
+        &self,
+        name: &str,
+        text: &str,
+        alarming: bool,
+        about: Option<&str>,
+        ends: Option<&str>,
+    ) -> PyResult<()> {
         let event = AppEvent::new(name, text);
-        self.network.publish(if alarming { event.alarming() } else { event });
+        let event = match (alarming, about, ends) {
+            (false, None, None) => event,
+            (true, None, None) => event.alarming(),
+            (true, Some(about), None) => event.alarming_until_ended(about),
+            (false, Some(about), Some(ends)) => event.ending(ends, about),
+            _ => {
+                let why = "`about` needs alarming=True, or `ends` with the name of an alarm; `ends` needs `about`, and is no \
+                           alarm itself";
+                return Err(PyValueError::new_err(why));
+            }
+        };
+        self.network.publish(event);
+        Ok(())
     }
 
     /// Subscribes to later events of the network, to all or to those with these names: `async for

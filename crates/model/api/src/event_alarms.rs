@@ -50,6 +50,7 @@ impl Event {
     pub fn has_end(&self) -> bool {
         match self {
             Event::SwitchDown { .. } | Event::LinkDown { .. } => self.is_alarming(),
+            Event::App { event, .. } => event.lasts(),
             Event::PortDown { .. }
             | Event::OneWay(_)
             | Event::Segment { is_loop: true, .. }
@@ -107,6 +108,9 @@ impl Event {
             (Event::MajorityFound, Event::MajorityLost)
             | (Event::StoreFound, Event::StoreLost { .. }) => true,
             (Event::NodeFound { node }, Event::NodeLost { node: lost }) => node == lost,
+            (Event::App { app, event }, Event::App { app: other, event: alarm }) => {
+                app == other && event.ends(alarm)
+            }
             _ => false,
         }
     }
@@ -146,6 +150,9 @@ impl Event {
             (Event::MajorityLost, Event::MajorityLost)
             | (Event::StoreLost { .. }, Event::StoreLost { .. }) => true,
             (Event::NodeLost { node }, Event::NodeLost { node: other }) => node == other,
+            (Event::App { app, event }, Event::App { app: other, event: alarm }) => {
+                app == other && event.repeats(alarm)
+            }
             _ => false,
         }
     }

@@ -31,6 +31,10 @@ const OTHERS_KEPT: usize = EVENTS_KEPT - ALARMS_KEPT - CONNECTIONS_KEPT - APP_EV
 /// one is kept as any other alarm, and its end is not noticed.
 pub const OPEN_ALARMS_KEPT: usize = 1024;
 
+/// Number of open alarms of apps' own kept, of all apps together. Above it, the oldest of them is
+/// kept as any other event of an app, and its end is not noticed.
+pub const OPEN_APP_ALARMS_KEPT: usize = 256;
+
 /// An event, and its time on the controller's clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -108,9 +112,7 @@ impl Events {
         log.count += 1;
         let ends = log.end_alarms(&event, at);
         if event.has_end() {
-            if log.open.len() == OPEN_ALARMS_KEPT
-                && let Some((_, oldest)) = log.open.pop_first()
-            {
+            if let Some(oldest) = log.open_too_many(&event) {
                 log.keep(oldest);
             }
             let state = Some(AlarmState::Open);
@@ -208,6 +210,22 @@ impl EventLog {
         if ring.len() > maximum {
             ring.pop_front();
         }
+    }
+
+    /// Takes out the open alarm that another one leaves no space for.
+    fn open_too_many(&mut self, event: &Event) -> Option<EventRecord> {
+        let is_of_app = |record: &EventRecord| matches!(record.event, Event::App { .. });
+        if matches!(event, Event::App { .. }) {
+            let of_apps = || self.open.values().filter(|record| is_of_app(record));
+            if of_apps().count() >= OPEN_APP_ALARMS_KEPT {
+                let oldest = of_apps().next()?.number;
+                return self.open.remove(&oldest);
+            }
+        }
+        if self.open.len() < OPEN_ALARMS_KEPT {
+            return None;
+        }
+        self.open.pop_first().map(|(_, oldest)| oldest)
     }
 
     /// Ends the open alarms that an event ends or repeats. Returns the number of the last one that
@@ -407,6 +425,42 @@ mod tests {
         let over = Some(AlarmState::Over { at: Duration::from_secs(2) });
         assert_eq!(states(&events), [over, Some(AlarmState::Open)]);
         assert_eq!(events.latest(1)[0].ends, None);
+    }
+
+    #[test]
+    fn an_alarm_of_an_app_is_open_until_the_app_ends_it() {
+        let network = crate::runtime::EmptyNetwork::network();
+        let full = |port| AppEvent::new("link_full", "full").alarming_until_ended(port);
+        network.publish(full("s1:1"));
+        network.publish(full("s1:2"));
+        network.publish(full("s1:1"));
+        let events = network.events();
+        assert_eq!(events.open_alarms().len(), 2, "one of each port");
+        network.publish(AppEvent::new("link_free", "free").ending("link_empty", "s1:1"));
+        network.publish(AppEvent::new("link_free", "free").ending("link_full", "s1:3"));
+        let other = Event::App {
+            app: "other".into(),
+            event: AppEvent::new("link_free", "free").ending("link_full", "s1:1"),
+        };
+        events.record(Duration::ZERO, other);
+        assert_eq!(events.open_alarms().len(), 2, "they are of another name, subject and app");
+        network.publish(AppEvent::new("link_free", "free").ending("link_full", "s1:1"));
+        assert_eq!(events.latest(1)[0].ends, Some(2));
+        assert_eq!(events.open_alarms().iter().map(|it| it.number).collect::<Vec<_>>(), [1]);
+    }
+
+    #[test]
+    fn open_alarms_of_apps_put_no_other_out() {
+        let network = crate::runtime::EmptyNetwork::network();
+        let events = network.events();
+        events.record(Duration::ZERO, lost(1, 2));
+        for n in 0..2 * OPEN_ALARMS_KEPT {
+            let alarm = AppEvent::new("full", "full").alarming_until_ended(&n.to_string());
+            network.publish(alarm);
+        }
+        let open = events.open_alarms();
+        assert_eq!(open.len(), OPEN_APP_ALARMS_KEPT + 1);
+        assert_eq!(open[0].event, lost(1, 2));
     }
 
     #[test]

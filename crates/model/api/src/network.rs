@@ -273,7 +273,8 @@ impl Network {
     }
 
     /// Publishes an event of the app's own. Operators see it in the log and by `bellrock events`,
-    /// with the name of the app.
+    /// with the name of the app. An alarm that lasts
+    /// ([`AppEvent::alarming_until_ended`]) is also listed by `bellrock alarms` until it ends.
     ///
     /// ```
     /// # use bellrock_api::{AppEvent, Network};
@@ -283,6 +284,12 @@ impl Network {
     /// ```
     pub fn publish(&self, event: AppEvent) {
         self.events().record(self.now(), Event::App { app: self.app(), event });
+    }
+
+    /// Whether an alarm of the app is open that `event` would end.
+    #[must_use]
+    pub fn would_end(&self, event: &AppEvent) -> bool {
+        self.events().would_end(&Event::App { app: self.app(), event: event.clone() })
     }
 
     /// Returns the value of this type that all apps of the controller share. The first call makes

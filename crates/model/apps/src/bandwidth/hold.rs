@@ -32,6 +32,9 @@ pub const CLEAR_WITHIN: Duration = Duration::from_secs(5);
 /// path. The same time applies again after the switch has reconnected, until it confirms its part.
 pub const AWAY_FOR: Duration = Duration::from_secs(30);
 
+/// Name of the alarm that a reservation is lost. It ends when it is up again, or released.
+const LOST: &str = "reservation_lost";
+
 /// Time after which an unconfirmed switch is checked again, or a store that cannot be used.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 
@@ -97,9 +100,14 @@ impl ReservationTask {
             let Some(booking) = self.booking() else {
                 // Another controller has released it.
                 drop(self.withdraw_flows());
+                self.end_alarm("reservation_released", "is released");
                 return self.book.close(self.id);
             };
             held = self.follow(&booking, held);
+            if matches!(booking.status, Status::Installed(_)) {
+                // Another controller may have decided it, which publishes only at its own node.
+                self.end_alarm("reservation_up", "is up");
+            }
             let decides = self.decides(&booking);
             match self.next(held.as_ref(), decides).await {
                 ReservationOrder::Changed if decides && booking.refused.is_some() => {
@@ -111,6 +119,7 @@ impl ReservationTask {
                 ReservationOrder::Release(answer) => {
                     let released = self.release().await;
                     if !matches!(released, Err(NotReleased::NotStored(_))) {
+                        self.end_alarm("reservation_released", "is released");
                         self.book.close(self.id);
                         self.book.retry_lost();
                         return answer.resolve(released);
@@ -118,6 +127,16 @@ impl ReservationTask {
                     answer.resolve(released);
                 }
             }
+        }
+    }
+
+    /// Ends the alarm that the reservation is lost, if it is open at this controller.
+    fn end_alarm(&self, name: &str, what: &str) {
+        let ValidRequest { from, to, rate, .. } = &self.request;
+        let text = format!("reservation {}, {rate} from {from} to {to}, {what}", self.id);
+        let event = AppEvent::new(name, &text).ending(LOST, &self.id.to_string());
+        if self.network.would_end(&event) {
+            self.network.publish(event);
         }
     }
 
@@ -592,10 +611,12 @@ fn state_change(reservation: &Reservation, before: &ReservationState) -> Option<
                 ReservationState::Pending | ReservationState::Lost(_) => "reservation_up",
             };
             let ports: Vec<_> = ports.iter().map(ToString::to_string).collect();
-            Some(AppEvent::new(name, &format!("{what} is up, by {}", ports.join(", "))))
+            let up = AppEvent::new(name, &format!("{what} is up, by {}", ports.join(", ")));
+            Some(up.ending(LOST, &id.to_string()))
         }
         (ReservationState::Lost(why), _) => {
-            Some(AppEvent::new("reservation_lost", &format!("{what} is lost: {why}")).alarming())
+            let lost = AppEvent::new(LOST, &format!("{what} is lost: {why}"));
+            Some(lost.alarming_until_ended(&id.to_string()))
         }
         (ReservationState::Pending | ReservationState::Unknown(_), _) => None,
     }

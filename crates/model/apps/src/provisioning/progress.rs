@@ -49,8 +49,12 @@ pub(super) struct CircuitProgress {
 enum Reported {
     /// Up, on this path.
     Up(Vec<SwitchPort>),
-    Down,
+    /// The circuit of this name is down.
+    Down(String),
 }
+
+/// Name of the alarm that a circuit is down. It ends when it is up again, or removed.
+const DOWN: &str = "circuit_down";
 
 /// A committed layout and its time.
 struct CommittedLayout {
@@ -213,10 +217,13 @@ impl CircuitProgress {
         }
     }
 
-    /// Returns the event that reports a change of the circuit. While it is being installed,
-    /// it has not changed yet.
+    /// Returns the event that reports a change of the circuit: the next one, if there are several.
+    /// While it is being installed, it has not changed yet.
     pub(super) fn change(&mut self, stored: &StoredCircuit) -> Option<AppEvent> {
         let name = &stored.circuit.name;
+        if matches!(&self.reported, Some(Reported::Down(other)) if other != name) {
+            return self.removed();
+        }
         let (reported, event) = match self.state(stored) {
             CircuitState::Installing => return None,
             CircuitState::Up { .. } => {
@@ -224,11 +231,13 @@ impl CircuitProgress {
                 let text = format!("circuit {name} is up, by {}", ports.join(", "));
                 let was_up = matches!(self.reported, Some(Reported::Up(_)));
                 let event = if was_up { "circuit_moved" } else { "circuit_up" };
-                (Reported::Up(self.path().to_vec()), AppEvent::new(event, &text))
+                let event = AppEvent::new(event, &text).ending(DOWN, name);
+                (Reported::Up(self.path().to_vec()), event)
             }
             CircuitState::Down(why) => {
                 let text = format!("circuit {name} is down: {why}");
-                (Reported::Down, AppEvent::new("circuit_down", &text).alarming())
+                let event = AppEvent::new(DOWN, &text).alarming_until_ended(name);
+                (Reported::Down(name.clone()), event)
             }
         };
         if self.reported.as_ref() == Some(&reported) {
@@ -236,6 +245,16 @@ impl CircuitProgress {
         }
         self.reported = Some(reported);
         Some(event)
+    }
+
+    /// Returns the event that ends the alarm of a circuit that is none any more.
+    pub(super) fn removed(&mut self) -> Option<AppEvent> {
+        let Reported::Down(name) = self.reported.take_if(|it| matches!(it, Reported::Down(_)))?
+        else {
+            return None;
+        };
+        let text = format!("circuit {name}, which was down, is removed");
+        Some(AppEvent::new("circuit_removed", &text).ending(DOWN, &name))
     }
 
     /// Whether the circuit is down, and has been so since the controller started.

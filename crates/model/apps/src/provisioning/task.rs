@@ -37,6 +37,9 @@ const ASK_AGAIN: Duration = Duration::from_secs(1);
 /// are reloaded one after the other.
 const DIFFERENT_FOR: Duration = Duration::from_secs(5);
 
+/// Name of the alarm that a circuit is configured otherwise here than at the leader.
+const DIFFERS: &str = "circuit_differs";
+
 /// What the task remembers from one turn to the next.
 #[derive(Default)]
 struct TaskMemory {
@@ -276,11 +279,16 @@ impl Circuits {
         let first_down_at = settled_at + FIRST_DOWN_AFTER;
         let is_early = network.now() < first_down_at;
         let mut has_hidden = false;
-        for (number, circuit) in stored {
-            let Some(progress) = progress.get_mut(*number) else { continue };
+        for (number, progress) in progress.iter_mut().enumerate() {
+            let Some(circuit) = stored.get(&number) else {
+                progress.removed().into_iter().for_each(|event| network.publish(event));
+                continue;
+            };
             if is_early && progress.was_never_up(circuit) {
                 has_hidden = true;
-            } else if let Some(event) = progress.change(circuit) {
+                continue;
+            }
+            while let Some(event) = progress.change(circuit) {
                 network.publish(event);
             }
         }
@@ -303,7 +311,7 @@ impl Circuits {
             let (since, mut is_reported) = before.remove(&name).unwrap_or((now, false));
             if !is_reported && now >= since + DIFFERENT_FOR {
                 let text = format!("circuit {name}: {how}");
-                network.publish(AppEvent::new("circuit_differs", &text).alarming());
+                network.publish(AppEvent::new(DIFFERS, &text).alarming_until_ended(&name));
                 is_reported = true;
             } else if !is_reported {
                 let at = since + DIFFERENT_FOR;
@@ -313,7 +321,7 @@ impl Circuits {
         }
         for (name, _) in before.into_iter().filter(|(_, (_, is_reported))| *is_reported) {
             let text = format!("circuit {name}: the settings here agree with those of the leader");
-            network.publish(AppEvent::new("circuit_agrees", &text));
+            network.publish(AppEvent::new("circuit_agrees", &text).ending(DIFFERS, &name));
         }
         look_at
     }

@@ -91,9 +91,15 @@ fn a_reservation_whose_path_breaks_is_moved_or_told_to_be_lost() {
     let ReservationState::Lost(why) = &book.list()[0].state else { panic!("{:?}", book.list()) };
     assert!(why.contains("no path leads from"), "{why}");
     assert_eq!(reserved(&book), []);
+    let open_alarms = |lab: &Lab| {
+        let open = lab.controller().unwrap().events().open_alarms();
+        open.iter().filter(|it| matches!(it.event, Event::App { .. })).count()
+    };
+    assert_eq!(open_alarms(&lab), 1, "that it is lost");
     lab.link_up("s1", other);
     lab.run_for(SETTLED);
     assert_eq!(switches(&book.list()[0]).len(), 3);
+    assert_eq!(open_alarms(&lab), 0);
     let events = lab.controller().unwrap().events().latest(usize::MAX);
     let names: Vec<_> = events
         .iter()

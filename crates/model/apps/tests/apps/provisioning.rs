@@ -505,6 +505,12 @@ fn circuit_events(lab: &Lab) -> Vec<String> {
     events.iter().filter_map(name).collect()
 }
 
+/// Number of open alarms of apps.
+fn open_alarms(lab: &Lab) -> usize {
+    let open = lab.controller().unwrap().events().open_alarms();
+    open.iter().filter(|record| matches!(record.event, Event::App { .. })).count()
+}
+
 #[test]
 fn a_circuit_that_goes_up_or_down_or_moves_is_an_event() {
     for version in VERSIONS {
@@ -514,6 +520,7 @@ fn a_circuit_that_goes_up_or_down_or_moves_is_an_event() {
         let mut events = circuit_events(&lab);
         events.sort();
         assert_eq!(events, ["circuit_down", "circuit_up"], "{version}");
+        assert_eq!(open_alarms(&lab), 1, "{version} {:?}", all.list());
         let path = all.list()[0].path.clone();
         for ends in [("s1", "s2"), ("s1", "s4")] {
             lab.link_down(ends.0, ends.1);
@@ -521,15 +528,21 @@ fn a_circuit_that_goes_up_or_down_or_moves_is_an_event() {
         }
         assert!(matches!(&states(&all)[0], CircuitState::Down(_)), "{version} {path:?}");
         assert_eq!(circuit_events(&lab).last().unwrap(), "circuit_down", "{version}");
+        assert_eq!(open_alarms(&lab), 2, "{version} {:?}", all.list());
         lab.link_up("s1", "s4");
         lab.run_for(SETTLED);
         assert_eq!(circuit_events(&lab).last().unwrap(), "circuit_up", "{version}");
+        assert_eq!(open_alarms(&lab), 1, "{version} {:?}", all.list());
         lab.link_up("s1", "s2");
         lab.run_for(SETTLED);
         let before = circuit_events(&lab).len();
         lab.link_down("s1", second(&all));
         lab.run_for(SETTLED);
         assert_eq!(circuit_events(&lab)[before..], ["circuit_moved"], "{version}");
+        all.change(parsed(&["blue 1:1 3:1"])).unwrap();
+        lab.run_for(SETTLED);
+        assert_eq!(circuit_events(&lab).last().unwrap(), "circuit_removed", "{version}");
+        assert_eq!(open_alarms(&lab), 0, "{version} {:?}", all.list());
     }
 }
 

@@ -37,6 +37,12 @@ const BUSY_TRIES: u32 = 10;
 /// Time between two of these tries.
 const BUSY_PAUSE: Duration = Duration::from_millis(200);
 
+/// Name of the alarm that a text is not in force here. It ends with the next one that is.
+const REFUSED: &str = "shared_config_refused";
+
+/// What that alarm is about.
+const SUBJECT: &str = "shared configuration";
+
 /// Name of the entry.
 const ENTRY: &str = "configuration";
 
@@ -141,14 +147,15 @@ impl SharedConfigNode {
                      changes: {changes}"
                 );
                 info!("{text}");
-                self.publish(AppEvent::new("shared_config_applied", &text));
+                let applied = AppEvent::new("shared_config_applied", &text);
+                self.publish(applied.ending(REFUSED, SUBJECT));
             }
             Err(error) => {
                 let text = format!(
                     "generation {generation} of what nodes share, ordered at node {node}, is not in force here: {error}"
                 );
                 text.lines().for_each(|line| warn!("{line}"));
-                self.publish(AppEvent::new("shared_config_refused", &text).alarming());
+                self.publish(AppEvent::new(REFUSED, &text).alarming_until_ended(SUBJECT));
             }
         }
         *applied = Some(Applied { document, outcome });

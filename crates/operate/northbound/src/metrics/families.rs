@@ -4,7 +4,7 @@
 //! `of_port_rx_bytes` with `dp_id`, `dp_name`, `port`, `port_description`), so that its dashboards
 //! of ports work. All others begin with `bellrock_`.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
 
 use bellrock_query::{
@@ -186,8 +186,10 @@ impl Families {
             "Number of links whose other direction is down.",
             alone(topology.links.iter().filter(|link| !link.both_ways).count() as u64),
         )?;
-        let alarms = self.readings.alarms.iter().map(|alarm| {
-            (vec![("event", alarm.event.clone()), ("text", alarm.text.clone())], 1u64)
+        // An app can give alarms about several things the same text.
+        let alarms = self.readings.alarms.iter().map(|alarm| (&alarm.event, &alarm.text));
+        let alarms = alarms.collect::<BTreeSet<_>>().into_iter().map(|(event, text)| {
+            (vec![("event", event.clone()), ("text", text.clone())], 1u64)
         });
         output.gauge(
             "bellrock_alarm",
