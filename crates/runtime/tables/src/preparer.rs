@@ -1,15 +1,15 @@
-//! A second thread that allocates and touches memory for the tables of a first one.
+//! A second thread that allocates and touches memory for the tables of a first one, and frees it.
 //!
 //! The kernel clears memory when it is first touched. A huge page takes 0.1 ms, and 22 ms were
 //! measured in a virtual machine whose host had not backed the memory yet. A thread that answers
 //! packets should not wait for that. So a table that grows orders its memory, and goes on with what
-//! it has until the memory is there.
+//! it has until the memory is there. To give megabytes back to the kernel takes as long.
 
 use std::alloc::Layout;
 use std::cell::RefCell;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 
-use crate::memory::Memory;
+use crate::memory::{Allocation, Memory};
 use crate::slab::touch_next_page;
 
 /// Maximum number of orders that wait for the second thread. A table whose order is refused
@@ -20,10 +20,12 @@ thread_local! {
     static ORDERS: RefCell<Option<SyncSender<Order>>> = const { RefCell::new(None) };
 }
 
-/// An order, and where its memory goes. The allocator may refuse: `None`.
-struct Order {
-    layout: Layout,
-    answer: SyncSender<Option<Memory>>,
+/// An order.
+enum Order {
+    /// Allocates, and returns the memory. The allocator may refuse: `None`.
+    Allocate { layout: Layout, answer: SyncSender<Option<Memory>> },
+    /// Frees.
+    Free(Allocation),
 }
 
 /// The end of the thread that owns tables. [`install`](Self::install) it there.
@@ -54,7 +56,11 @@ impl PreparedTables {
 impl Preparer {
     /// Prepares memory until the other thread ends. It sleeps while there is no order.
     pub fn run(self) {
-        for Order { layout, answer } in self.0 {
+        for order in self.0 {
+            let Order::Allocate { layout, answer } = order else {
+                drop(order);
+                continue;
+            };
             let mut memory = Memory::allocate(layout);
             if let Some(memory) = &mut memory {
                 memory.touch();
@@ -64,6 +70,17 @@ impl Preparer {
             touch_next_page();
         }
     }
+}
+
+/// Frees an allocation, if possible on the second thread.
+pub(crate) fn free(allocation: Allocation) {
+    let mut allocation = Some(allocation);
+    let _ = ORDERS.try_with(|orders| {
+        let orders = orders.try_borrow().ok()?;
+        // What does not fit is dropped here.
+        let _ = orders.as_ref()?.try_send(Order::Free(allocation.take()?));
+        Some(())
+    });
 }
 
 /// Memory that a second thread prepares.
@@ -86,7 +103,7 @@ impl Ordered {
             let orders = orders.as_ref()?;
             let (answer, memory) = sync_channel(1);
             // An order that does not fit is dropped, and so found to be lost.
-            let _ = orders.try_send(Order { layout, answer });
+            let _ = orders.try_send(Order::Allocate { layout, answer });
             Some(Ordered(memory))
         };
         ORDERS.try_with(place).ok()?
@@ -176,8 +193,10 @@ mod tests {
             table.continue_resize(100);
             assert!(table.is_resizing() && table.memory() == before, "the memory is not there");
             // What the other thread does, until it has no order.
-            for Order { layout, answer } in preparer.0.try_iter() {
-                let _ = answer.send(Memory::allocate(layout));
+            for order in preparer.0.try_iter() {
+                if let Order::Allocate { layout, answer } = order {
+                    let _ = answer.send(Memory::allocate(layout));
+                }
             }
             // All is there: as many steps as the lines take.
             table.continue_resize(table.lines());

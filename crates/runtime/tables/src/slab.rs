@@ -9,14 +9,14 @@
 //! may free a chunk; its memory is reused for the next chunk. A slab without chunks is freed. Only
 //! resizes come here: each takes a lock, contended only by a thread that frees at the same moment.
 
-use std::alloc::{Layout, alloc, dealloc};
+use std::alloc::Layout;
 use std::cell::RefCell;
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::line::LINE_BYTES;
-use crate::memory::{HUGE_PAGE_BYTES, advise};
+use crate::memory::{Allocation, HUGE_PAGE_BYTES};
 
 /// Bytes of a slab. With so many huge pages, the unused rest at its end is relatively small. The
 /// kernel provides each page when it is first touched.
@@ -53,7 +53,7 @@ impl SlabSlot {
         // SAFETY: the range is within the slab's allocation.
         #[allow(unsafe_code)]
         unsafe {
-            self.slab.start.add(self.range.start)
+            self.slab.memory.start().add(self.range.start)
         }
     }
 
@@ -111,25 +111,16 @@ impl Slabs {
 
 /// Huge pages that chunks share.
 struct Slab {
-    start: NonNull<u8>,
+    memory: Allocation,
     advised: bool,
     free: Mutex<Free>,
 }
 
-// SAFETY: it owns its memory, and no two slots overlap.
-#[allow(unsafe_code)]
-unsafe impl Send for Slab {}
-// SAFETY: as above; the mutable part is behind a lock.
-#[allow(unsafe_code)]
-unsafe impl Sync for Slab {}
-
 impl Slab {
     fn new() -> Option<Arc<Self>> {
-        // SAFETY: the size is not zero.
-        #[allow(unsafe_code)]
-        let start = NonNull::new(unsafe { alloc(layout()?) })?;
-        let advised = advise(start, SLAB_BYTES);
-        Some(Arc::new(Slab { start, advised, free: Mutex::new(Free::all()) }))
+        let memory = Allocation::new(layout()?)?;
+        let advised = memory.advise();
+        Some(Arc::new(Slab { memory, advised, free: Mutex::new(Free::all()) }))
     }
 
     fn take(self: &Arc<Self>, bytes: usize) -> Option<SlabSlot> {
@@ -144,7 +135,7 @@ impl Slab {
             // SAFETY: the page is within the slab, and was never part of a slot.
             #[allow(unsafe_code)]
             unsafe {
-                self.start.add(page).write_volatile(0);
+                self.memory.start().add(page).write_volatile(0);
             }
         }
     }
@@ -152,18 +143,6 @@ impl Slab {
     fn free(&self) -> MutexGuard<'_, Free> {
         // Nothing panics while the lock is held.
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for Slab {
-    fn drop(&mut self) {
-        if let Some(layout) = layout() {
-            // SAFETY: allocated with the same layout, and no slot is left, since each holds it.
-            #[allow(unsafe_code)]
-            unsafe {
-                dealloc(self.start.as_ptr(), layout);
-            }
-        }
     }
 }
 

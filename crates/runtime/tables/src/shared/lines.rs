@@ -91,19 +91,19 @@ fn spread(bits: u64, count: usize) -> usize {
 mod store {
     //! Cleared memory, aligned to a huge page if it is at least that large.
 
-    use std::alloc::{Layout, alloc_zeroed, dealloc};
+    use std::alloc::Layout;
     use std::ops::Deref;
     use std::ptr::NonNull;
 
     use super::super::line::SharedLine;
     use crate::budget::{Advised, Budget};
-    use crate::memory::{HUGE_PAGE_BYTES, advise};
+    use crate::memory::{Allocation, HUGE_PAGE_BYTES, advise_huge_pages};
 
     pub(in super::super) struct Store {
         start: NonNull<SharedLine>,
         count: usize,
-        /// The allocation and its layout.
-        block: Option<(NonNull<u8>, Layout)>,
+        /// `None` without lines.
+        _memory: Option<Allocation>,
         _advised: Option<Advised>,
     }
 
@@ -116,7 +116,7 @@ mod store {
 
     impl Store {
         pub(in super::super) fn none() -> Self {
-            Store { start: NonNull::dangling(), count: 0, block: None, _advised: None }
+            Store { start: NonNull::dangling(), count: 0, _memory: None, _advised: None }
         }
 
         /// Allocates `count` cleared lines. `None` if the allocator refuses.
@@ -130,17 +130,15 @@ mod store {
             // For an aligned layout, the allocator would write all zeros itself. Without alignment
             // it takes large blocks fresh from the kernel, which clears each page on first touch.
             let layout = Layout::from_size_align(bytes.checked_add(align)?, 1).ok()?;
-            // SAFETY: the size is not zero.
+            let memory = Allocation::cleared(layout)?;
+            let skip = memory.start().align_offset(align);
+            debug_assert!(skip <= align, "there are `align` spare bytes");
+            // SAFETY: there are `align` bytes more than the lines need.
             #[allow(unsafe_code)]
-            let block = NonNull::new(unsafe { alloc_zeroed(layout) })?;
-            let skip = block.align_offset(align);
-            debug_assert!(skip <= align, "the block has `align` spare bytes");
-            // SAFETY: the block has `align` bytes more than the lines need.
-            #[allow(unsafe_code)]
-            let start = unsafe { block.add(skip) };
-            let advised = is_large && advise(start, bytes);
+            let start = unsafe { memory.start().add(skip) };
+            let advised = is_large && advise_huge_pages(start, bytes);
             let _advised = advised.then(|| budget.advised(bytes));
-            Some(Store { start: start.cast(), count, block: Some((block, layout)), _advised })
+            Some(Store { start: start.cast(), count, _memory: Some(memory), _advised })
         }
     }
 
@@ -149,23 +147,11 @@ mod store {
 
         #[inline(always)]
         fn deref(&self) -> &[SharedLine] {
-            // SAFETY: `count` lines from `start` on are within the block and aligned; all zeros is
+            // SAFETY: `count` lines from `start` on are within the memory and aligned; all zeros is
             // a valid line. Without lines `start` is dangling and `count` is 0.
             #[allow(unsafe_code)]
             unsafe {
                 std::slice::from_raw_parts(self.start.as_ptr(), self.count)
-            }
-        }
-    }
-
-    impl Drop for Store {
-        fn drop(&mut self) {
-            if let Some((block, layout)) = self.block {
-                // SAFETY: allocated in `of` with this layout; lines need no drop.
-                #[allow(unsafe_code)]
-                unsafe {
-                    dealloc(block.as_ptr(), layout);
-                }
             }
         }
     }
