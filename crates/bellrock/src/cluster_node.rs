@@ -84,19 +84,17 @@ fn requests(counters: RequestCounters) -> ClusterRequestsRow {
 
 /// A switch, as the node of this name sees it.
 fn row(switch: SwitchStatus, node: &str) -> ClusterSwitchRow {
-    let SwitchStatus { dpid, masters, epoch, placed, role } = switch;
-    // The record is what the nodes have agreed on. The switch may have obeyed the next one for a
-    // moment.
-    let by_record = masters.first().cloned();
+    let SwitchStatus { dpid, masters, epoch, master, placed, role } = switch;
+    let obeys = match role {
+        SwitchRole::Master(_) => Some(node.to_owned()),
+        // The switch may have obeyed the next one for a moment.
+        _ => master.or_else(|| masters.first().cloned()),
+    };
     ClusterSwitchRow {
         dpid,
         name: None,
         epoch,
-        obeys: if matches!(role, SwitchRole::Master(_)) {
-            Some(node.to_owned())
-        } else {
-            by_record
-        },
+        obeys,
         masters,
         placed,
         role: match role {

@@ -83,9 +83,9 @@ pub mod network {
 pub mod event {
     pub use bellrock_api::{
         AlarmState, AppEvent, ConnectionEnd, EVENTS_KEPT, EndReason, Event, EventRecord,
-        EventSubject, Events, HostGone, LinkDown, MAX_APP_EVENT_NAME_BYTES,
-        MAX_APP_EVENT_TEXT_BYTES, OPEN_ALARMS_KEPT, StormSign, Subscription, SubscriptionItem,
-        Suspicion,
+        EventSubject, Events, HostGone, LinkDown, MAX_APP_ALARM_SUBJECT_BYTES,
+        MAX_APP_EVENT_NAME_BYTES, MAX_APP_EVENT_TEXT_BYTES, OPEN_ALARMS_KEPT, OPEN_APP_ALARMS_KEPT,
+        StormSign, Subscription, SubscriptionItem, Suspicion,
     };
 
     pub use crate::event_log::EVENT_FIELD;

@@ -570,7 +570,8 @@ impl Member {
             let masters = record.map_or(&[][..], |record| &record.masters);
             let masters = masters.iter().map(|&node| self.name(node).to_owned()).collect();
             let placed = record.is_some_and(|record| record.placed);
-            SwitchStatus { dpid, masters, epoch: record.map(Record::epoch), placed, role }
+            let master = self.machine.master(dpid).map(|node| self.name(node).to_owned());
+            SwitchStatus { dpid, masters, epoch: record.map(Record::epoch), master, placed, role }
         });
         all.collect()
     }

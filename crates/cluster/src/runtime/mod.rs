@@ -154,6 +154,9 @@ pub struct SwitchStatus {
     pub masters: Vec<String>,
     /// The epoch of that order. `None`: there is none yet.
     pub epoch: Option<u64>,
+    /// The node that it obeys, as far as this one knows: it may have taken over while etcd is away.
+    /// `None`: there is no record, or no node that has the switch.
+    pub master: Option<String>,
     /// Whether an operator has given it to the first of these, so that balancing leaves it there.
     pub placed: bool,
     /// What this node is there.

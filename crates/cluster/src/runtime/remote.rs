@@ -2,14 +2,24 @@
 
 use std::time::Duration;
 
+use bellrock_api::Dpid;
 use tokio::sync::mpsc;
 
 use crate::link::Links;
-use crate::mastership::Mastership;
+use crate::mastership::{Mastership, NodeState};
+use crate::node::NodeId;
 use crate::remote::{Answered, Frames, Posted, RemoteEvent, RemoteRequests, RequestCounters};
 
 /// Events that are taken before their frames are sent.
 const EVENTS_PER_TURN: usize = 256;
+
+/// The master of a switch, if it can be asked. A node without a majority does not know who is
+/// master now, and one that is not heard does not answer, although its connection stands.
+fn reachable_master(machine: &Mastership, dpid: Dpid) -> Option<NodeId> {
+    let node = machine.master(dpid)?;
+    let is_heard = matches!(machine.node_state(node), NodeState::Serving | NodeState::Draining);
+    (machine.is_serving() && is_heard).then_some(node)
+}
 
 /// The requests, and what comes to them beside the links.
 pub(super) struct MemberRemote {
@@ -42,7 +52,7 @@ impl MemberRemote {
 
     /// Takes an event. Its frames are sent by [`Self::advance`].
     pub(super) fn handle(&mut self, now: Duration, event: RemoteEvent, machine: &Mastership) {
-        self.remote.handle(now, event, &|dpid| machine.master(dpid), &mut self.frames);
+        self.remote.handle(now, event, &|dpid| reachable_master(machine, dpid), &mut self.frames);
     }
 
     /// Takes what has come meanwhile.
@@ -63,7 +73,7 @@ impl MemberRemote {
 
     /// Carries out what is due, and sends all frames.
     pub(super) fn advance(&mut self, now: Duration, machine: &Mastership, links: &Links) {
-        self.remote.advance(now, &|dpid| machine.master(dpid), &mut self.frames);
+        self.remote.advance(now, &|dpid| reachable_master(machine, dpid), &mut self.frames);
         for (node, frame) in self.frames.drain(..) {
             // Without it, the other node gives the request up when its time is over.
             let _ = links.send_remote(node, frame);

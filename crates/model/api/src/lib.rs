@@ -66,7 +66,9 @@ pub use allowance::{
     AppGuard,
 };
 pub use app::{App, EarlierFlows, Forwards, Handler, MAX_SEEN, Needs, Scope, Verdict};
-pub use app_event::{AppEvent, MAX_APP_EVENT_NAME_BYTES, MAX_APP_EVENT_TEXT_BYTES};
+pub use app_event::{
+    AppEvent, MAX_APP_ALARM_SUBJECT_BYTES, MAX_APP_EVENT_NAME_BYTES, MAX_APP_EVENT_TEXT_BYTES,
+};
 pub use app_id::AppId;
 pub use batch::{BATCH_PACKETS, Batch, PacketFilter};
 pub use bellrock_openflow as openflow;
@@ -91,7 +93,8 @@ pub use event::Event;
 pub use event_causes::{HostGone, LinkDown, StormSign, Suspicion};
 pub use event_subject::EventSubject;
 pub use events::{
-    AlarmState, EVENTS_KEPT, EventRecord, Events, OPEN_ALARMS_KEPT, Subscription, SubscriptionItem,
+    AlarmState, EVENTS_KEPT, EventRecord, Events, OPEN_ALARMS_KEPT, OPEN_APP_ALARMS_KEPT,
+    Subscription, SubscriptionItem,
 };
 pub use flow::{
     ALL_TABLES, AsFlowMod, BucketEntry, Change, ChangeOutcome, Deviation, Flow, FlowKey,

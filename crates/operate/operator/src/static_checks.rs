@@ -191,6 +191,7 @@ pub(super) fn not_set(error: &NotSet, entries: &[StaticEntry], remove: &[String]
         NotSetReason::Name(_) | NotSetReason::Twice(_) => (ErrorKind::Invalid, "name"),
         NotSetReason::Owner { .. } => (ErrorKind::Refused, "owner"),
         NotSetReason::Taken { what, .. } => (ErrorKind::Refused, *what),
+        NotSetReason::SameExact(_) => (ErrorKind::Refused, "flow"),
         NotSetReason::Priority(_) => (ErrorKind::Invalid, "flow.priority"),
         NotSetReason::Group(_) => (ErrorKind::Invalid, "group.id"),
         NotSetReason::Meter { .. } => (ErrorKind::Invalid, "meter.id"),

@@ -57,9 +57,12 @@ impl Preparer {
     /// Prepares memory until the other thread ends. It sleeps while there is no order.
     pub fn run(self) {
         for order in self.0 {
-            let Order::Allocate { layout, answer } = order else {
-                drop(order);
-                continue;
+            let (layout, answer) = match order {
+                Order::Allocate { layout, answer } => (layout, answer),
+                Order::Free(allocation) => {
+                    drop(allocation);
+                    continue;
+                }
             };
             let mut memory = Memory::allocate(layout);
             if let Some(memory) = &mut memory {

@@ -326,7 +326,9 @@ impl RoutingSwitch {
     }
 
     /// Returns whether this switch answers a question: on a segment, only the one through which the
-    /// answering host's packets come, and none for a host on the segment.
+    /// answering host's packets come, and none for a host on the segment. A question from a link is
+    /// of a host at an ordinary switch between its ends: an answer from the other end would teach
+    /// that switch the wrong port.
     fn may_answer(
         &mut self,
         switch: &Switch<'_>,
@@ -336,7 +338,9 @@ impl RoutingSwitch {
     ) -> bool {
         let at = SwitchPort::new(switch.dpid(), packet.in_port());
         let paths = self.paths.get();
-        let Some(ports) = paths.segment(at) else { return true };
+        let ends = paths.hop_at(at).map(|hop| [hop.from, hop.to]);
+        let segment = paths.segment(at).map(|ports| &ports[..]);
+        let Some(ports) = segment.or(ends.as_ref().map(|ends| &ends[..])) else { return true };
         let source = answer.get(6..).and_then(|rest| rest.first_chunk()).copied().map(MacAddr);
         let host = source.and_then(|mac| self.hosts.get().get(mac, vlan).map(|host| host.at));
         host.is_some_and(|to| !ports.contains(&to) && paths.entry(ports, to.dpid) == Some(at))

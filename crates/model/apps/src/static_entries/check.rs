@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bellrock_api::openflow::Meter;
-use bellrock_api::{Dpid, PriorityBand};
+use bellrock_api::{Dpid, Match, PriorityBand};
 use bellrock_services::desired::DesiredEntry;
 
 use super::index::{EntryIndex, Place};
@@ -174,6 +174,7 @@ impl EntryIndex {
             removed.extend(others.map(|entry| entry.number));
         }
         self.check_places(order, &names, &removed)?;
+        self.check_exact_flows(order, &names, &removed)?;
         let replaced = names.keys().filter(|name| self.numbers.contains_key(**name)).count();
         let after = self.by_number.len() - removed.len() + names.len() - replaced;
         match after > MAX_STATIC_ENTRIES {
@@ -239,6 +240,40 @@ impl EntryIndex {
                 return Err(NotSet { entry: Some(index), why });
             }
             of_order.insert(place, &entry.name);
+        }
+        Ok(())
+    }
+
+    /// Checks that no two flows without wildcards differ by a priority only that their switch does
+    /// not keep: they would replace each other.
+    fn check_exact_flows(
+        &self,
+        order: &StaticOrder,
+        names: &BTreeMap<&str, usize>,
+        removed: &BTreeSet<u32>,
+    ) -> Result<(), NotSet> {
+        let exact = |entry: &'_ StaticEntry| match &entry.wanted {
+            DesiredEntry::Flow(flow) if self.exact_first.contains(&entry.dpid) => {
+                flow.matching.is_exact().then(|| (entry.dpid, flow.matching.clone()))
+            }
+            _ => None,
+        };
+        let exact_flows: Vec<_> = order.set.iter().map(exact).collect();
+        if exact_flows.iter().all(Option::is_none) {
+            return Ok(());
+        }
+        let stays = |entry: &&Arc<StaticEntry>| {
+            !removed.contains(&entry.number) && !names.contains_key(&*entry.name)
+        };
+        let others = self.by_number.values().filter(stays);
+        let mut there: HashMap<(Dpid, Match), &str> =
+            others.filter_map(|entry| Some((exact(entry)?, &*entry.name))).collect();
+        for (index, flow) in exact_flows.into_iter().enumerate() {
+            let Some(flow) = flow else { continue };
+            if let Some(other) = there.insert(flow, &order.set[index].name) {
+                let why = NotSetReason::SameExact(other.to_owned());
+                return Err(NotSet { entry: Some(index), why });
+            }
         }
         Ok(())
     }

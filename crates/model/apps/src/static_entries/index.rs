@@ -67,6 +67,8 @@ pub(super) struct EntryIndex {
     now: Duration,
     /// Meters up to this one belong to another app.
     pub(super) last_reserved_meter: u32,
+    /// Switches in which all flows without wildcards have the same priority.
+    pub(super) exact_first: BTreeSet<Dpid>,
 }
 
 impl EntryIndex {

@@ -30,7 +30,7 @@ use std::time::Duration;
 
 use bellrock_api::openflow::{MAX_MESSAGE_LEN, Out};
 use bellrock_api::{
-    App, AppId, Change, EarlierFlows, Error, Forwards, Network, SwitchInfo, Version,
+    App, AppId, Change, Dpid, EarlierFlows, Error, Forwards, Network, SwitchInfo, Version,
 };
 use bellrock_book::{EntryStore, MemoryStore};
 use bellrock_services::desired::{
@@ -212,6 +212,19 @@ impl StaticEntries {
             index.expire(now);
             read(index)
         })
+    }
+
+    /// Notes at which switches of an order all flows without wildcards have the same priority.
+    /// Those that are not reachable stay as they were.
+    fn note_versions(&self, order: &StaticOrder) {
+        let Some(Started { network, .. }) = self.0.started.get() else { return };
+        let switches: BTreeSet<Dpid> = order.set.iter().map(|entry| entry.dpid).collect();
+        for info in switches.into_iter().filter_map(|dpid| network.reachable(dpid)) {
+            self.0.book.with_model(|index| match info.version.ranks_exact_flows_first() {
+                true => index.exact_first.insert(info.dpid),
+                false => index.exact_first.remove(&info.dpid),
+            });
+        }
     }
 
     /// Makes desired state of what has changed.

@@ -113,6 +113,11 @@ pub enum NotSetReason {
         /// The other entry.
         other: String,
     },
+    /// Another entry is the same flow, as the switch gives both the same priority.
+    #[error(
+        "the entry {0} is the same flow of this switch: in OpenFlow 1.0, a flow without wildcards has the highest priority, whatever is ordered"
+    )]
+    SameExact(String),
     /// The priority is outside the app's.
     #[error("{0} is not a priority of a static flow; give 0 to {max}", max = PriorityBand::PRIORITIES - 1)]
     Priority(u16),

@@ -91,7 +91,7 @@ fn a_reservation_whose_path_breaks_is_moved_or_told_to_be_lost() {
     let ReservationState::Lost(why) = &book.list()[0].state else { panic!("{:?}", book.list()) };
     assert!(why.contains("no path leads from"), "{why}");
     assert_eq!(reserved(&book), []);
-    let open_alarms = |lab: &Lab| {
+    let open_alarms = |lab: &bellrock_emulator::lab::Lab| {
         let open = lab.controller().unwrap().events().open_alarms();
         open.iter().filter(|it| matches!(it.event, Event::App { .. })).count()
     };

@@ -539,7 +539,7 @@ fn a_circuit_that_goes_up_or_down_or_moves_is_an_event() {
         lab.link_down("s1", second(&all));
         lab.run_for(SETTLED);
         assert_eq!(circuit_events(&lab)[before..], ["circuit_moved"], "{version}");
-        all.change(parsed(&["blue 1:1 3:1"])).unwrap();
+        all.change(vec!["blue 1:1 3:1".parse().unwrap()]).unwrap();
         lab.run_for(SETTLED);
         assert_eq!(circuit_events(&lab).last().unwrap(), "circuit_removed", "{version}");
         assert_eq!(open_alarms(&lab), 0, "{version} {:?}", all.list());

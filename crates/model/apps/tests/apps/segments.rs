@@ -147,6 +147,8 @@ fn hosts_at_a_cheap_switch_between_two_switches_are_reported() {
                 ordinary.send(&mut lab, &question);
                 ordinary.run_for(&mut lab, SECOND);
             }
+            // Nobody has answered for h1 from the wrong side, so the cheap switch knows its cable.
+            assert_eq!(failed_pings(&mut lab, &mut ordinary, &["h2", "h1"]), [""; 0]);
             let controller = lab.controller().unwrap();
             let events = controller.events().latest(usize::MAX).into_iter().map(|it| it.event);
             let alarms: Vec<Event> = events.filter(Event::is_alarming).collect();

@@ -35,7 +35,8 @@ on_both_versions!(
     flows_deleted_by_others_are_put_back,
     flows_deleted_by_an_operator_are_put_back_at_once,
     an_entry_ends_at_its_time,
-    refused_and_waiting_entries_are_reported
+    refused_and_waiting_entries_are_reported,
+    exact_flows_of_one_match_are_refused_where_they_are_one_flow
 );
 
 fn lab(version: Version, entries: &StaticEntries) -> Lab {
@@ -110,6 +111,34 @@ fn entries_are_confirmed_and_removed(version: Version) {
     let (_, open) = change(&mut lab, &entries, vec![entry("f2", 3, flow(2))], &["f1"]);
     assert_eq!(open, BTreeMap::new());
     assert_eq!(["s1", "s2", "s3"].map(|switch| static_flows(&lab, switch)), [0, 0, 2]);
+}
+
+fn exact_flows_of_one_match_are_refused_where_they_are_one_flow(version: Version) {
+    let entries = StaticEntries::default();
+    let mut lab = lab(version, &entries);
+    let text =
+        "in_port=1,eth_src=02:00:00:00:00:01,eth_dst=02:00:00:00:00:02,eth_type=0x88b5,vlan_vid=0";
+    let flow = |priority| Flow::new(text.parse().unwrap()).priority(priority).output(Port(1));
+    assert!(flow(7).matching.is_exact());
+    change(&mut lab, &entries, vec![entry("a", 1, flow(7))], &[]);
+    let order = |set| StaticOrder { owner: "operator".to_owned(), set, ..StaticOrder::default() };
+    for set in [vec![entry("b", 1, flow(8))], vec![entry("c", 2, flow(8)), entry("d", 2, flow(9))]]
+    {
+        let (ordering, order) = (entries.clone(), order(set));
+        let ordered = output(&mut lab, async move { ordering.order(order).await });
+        match (version, ordered) {
+            (Version::V1_0, Err(error)) => {
+                assert!(error.to_string().contains("is the same flow of this switch: in Open"));
+            }
+            (Version::V1_3, Ok(_)) => {}
+            (_, ordered) => panic!("{version} {ordered:?}"),
+        }
+    }
+    // The entry itself may change, also in its priority, and go.
+    let (_, open) = change(&mut lab, &entries, vec![entry("a", 1, flow(9))], &[]);
+    assert_eq!(open, BTreeMap::new());
+    let (_, open) = change(&mut lab, &entries, vec![entry("e", 1, flow(10))], &["a"]);
+    assert_eq!(open, BTreeMap::new());
 }
 
 fn entries_survive_restarts_without_a_gap(version: Version) {

@@ -188,9 +188,10 @@ impl Families {
         )?;
         // An app can give alarms about several things the same text.
         let alarms = self.readings.alarms.iter().map(|alarm| (&alarm.event, &alarm.text));
-        let alarms = alarms.collect::<BTreeSet<_>>().into_iter().map(|(event, text)| {
-            (vec![("event", event.clone()), ("text", text.clone())], 1u64)
-        });
+        let alarms = alarms
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .map(|(event, text)| (vec![("event", event.clone()), ("text", text.clone())], 1u64));
         output.gauge(
             "bellrock_alarm",
             "1 while an alarm is open: for a link, a named port or a switch that is down, for example.",

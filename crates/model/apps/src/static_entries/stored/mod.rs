@@ -68,6 +68,7 @@ impl StaticEntries {
     ) -> Result<StaticChange, NotOrdered<StaticRefusal>> {
         // Entries that have ended must not be in the way.
         self.current(|_| ());
+        self.note_versions(&order);
         let mut planner = Planner { order, seen: None, removed: BTreeSet::new() };
         let ordered = self.0.book.order(move |draft| planner.plan(draft)).await;
         self.take_stored();
