@@ -21,8 +21,8 @@
 //!
 //! # Where it differs from Faucet
 //! docs/adr/0046 has the list for the file, docs/book/src/internals/fabric.md that for the tables.
-//! Where Faucet ignores something in silence, there is a warning. Where it would send a switch a cut
-//! number or crash, there is a problem.
+//! Where Faucet ignores something in silence, there is a warning. Where it would send a switch a
+//! cut number or crash, there is a problem.
 
 pub mod compile;
 pub mod diff;
