@@ -1,7 +1,7 @@
 //! Measures how long a network takes from its file to the tables of a switch, and what a change
 //! costs.
 //!
-//! `cargo bench -p bellrock-fabric --bench compile`. One core. Prints the median and the worst of
+//! `cargo bench -p bellrock-fabric --bench compile`. One core. Prints the best and the median of
 //! all rounds, in milliseconds, and the numbers of flows and messages.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a bench fails so")]
@@ -23,7 +23,7 @@ const ROUNDS: usize = 21;
 const HOSTS: u64 = 20_000;
 
 fn main() {
-    println!("{:<50}{:>9}{:>9}  amount", "ms", "median", "worst");
+    println!("{:<50}{:>9}{:>9}  amount", "ms", "best", "median");
     for (name, text) in [
         ("24 ports x 10 VLANs", trunks(24, 10)),
         ("48 ports x 50 VLANs", trunks(48, 50)),
@@ -104,6 +104,6 @@ fn row<T>(name: &str, amount: &str, mut work: impl FnMut() -> T) {
         .collect();
     times.sort();
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
-    let (median, worst) = (ms(times[ROUNDS / 2]), ms(times[ROUNDS - 1]));
-    println!("{name:<50}{median:>9.3}{worst:>9.3}  {amount}");
+    let (best, median) = (ms(times[0]), ms(times[ROUNDS / 2]));
+    println!("{name:<50}{best:>9.3}{median:>9.3}  {amount}");
 }

@@ -2,7 +2,7 @@
 //!
 //! # What it is
 //! A [`Compiler`] stands for one switch of an [`Intent`]. Everything in the switch has an
-//! [`Owner`]: a port, a VLAN, a port in a VLAN, an ACL, a host. [`Compiler::owner`] makes what one
+//! [`Owner`]: a port, a VLAN, a port in a VLAN, an ACL, a host. [`Compiler::compile_owner`] makes what one
 //! owner has, from the intent and the [`Facts`], and from nothing else. [`Compiler::tables`] does
 //! so for all owners. A changed fact concerns a few owners ([`Compiler::owners_of`]), and
 //! [`Compiler::change`] compiles these only, before and after, and returns what differs.
@@ -77,7 +77,8 @@ pub struct Compiler {
 }
 
 impl Compiler {
-    /// A compiler for a switch of an intent.
+    /// A compiler for a switch of an intent, with the abilities that it has in this connection.
+    /// Those in later facts do not matter.
     ///
     /// # Errors
     /// [`Refused`], with all reasons.
@@ -152,7 +153,7 @@ impl Compiler {
     pub fn change(&self, facts: &mut Facts, fact: Fact) -> Plan {
         let owners = self.owners_of(facts, fact);
         let compile = |facts: &Facts| -> Vec<Entries> {
-            owners.iter().map(|owner| self.owner(*owner, facts)).collect()
+            owners.iter().map(|owner| self.compile_owner(*owner, facts)).collect()
         };
         let before = compile(facts);
         if !facts.set(fact) {
@@ -166,14 +167,14 @@ impl Compiler {
     pub fn tables(&self, facts: &Facts) -> Tables {
         let mut tables = Tables::new(self.ids);
         for owner in self.owners(facts) {
-            tables.set(owner, self.owner(owner, facts));
+            tables.set(owner, self.compile_owner(owner, facts));
         }
         tables
     }
 
     /// Compiles what one owner has: nothing, if the intent or the facts do not have it.
     #[must_use]
-    pub fn owner(&self, owner: Owner, facts: &Facts) -> Entries {
+    pub fn compile_owner(&self, owner: Owner, facts: &Facts) -> Entries {
         let mut entries = Entries::default();
         let into = &mut entries;
         match owner {

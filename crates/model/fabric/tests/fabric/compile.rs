@@ -496,7 +496,7 @@ fn each_flow_has_one_owner() {
     );
     let compiler = Compiler::new(Arc::new(intent(&text)), FIRST, Capabilities::default()).unwrap();
     for (owner, entries) in tables.owners() {
-        assert_eq!(&compiler.owner(owner, &with_host(1)), entries, "{owner}");
+        assert_eq!(&compiler.compile_owner(owner, &with_host(1)), entries, "{owner}");
     }
-    assert!(compiler.owner(Owner::Port(77), &facts()).is_empty());
+    assert!(compiler.compile_owner(Owner::Port(77), &facts()).is_empty());
 }
