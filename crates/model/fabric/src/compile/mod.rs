@@ -2,10 +2,11 @@
 //!
 //! # What it is
 //! A [`Compiler`] stands for one switch of an [`Intent`]. Everything in the switch has an
-//! [`Owner`]: a port, a VLAN, a port in a VLAN, an ACL, a host. [`Compiler::compile_owner`] makes what one
-//! owner has, from the intent and the [`Facts`], and from nothing else. [`Compiler::tables`] does
-//! so for all owners. A changed fact concerns a few owners ([`Compiler::owners_of`]), and
-//! [`Compiler::change`] compiles these only, before and after, and returns what differs.
+//! [`Owner`]: a port, a VLAN, a port in a VLAN, an ACL, a host. [`Compiler::compile_owner`] makes
+//! what one owner has, from the intent and the [`Facts`], and from nothing else.
+//! [`Compiler::tables`] does so for all owners. A changed fact concerns a few owners
+//! ([`Compiler::owners_of`]), and [`Compiler::change`] compiles these only, before and after, and
+//! returns what differs.
 //!
 //! # What it is not
 //! It sends nothing, and decides nothing about time: who learns hosts, and when they are forgotten,
