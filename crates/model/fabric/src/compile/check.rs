@@ -127,7 +127,11 @@ impl Uses {
         if let Some(id) = rule.actions.meter
             && let Some(meter) = intent.meter(id)
         {
-            self.meters.insert(meter.number, id);
+            let known = *self.meters.entry(meter.number).or_insert(id);
+            if known != id {
+                let (place, number) = (meter.place.clone(), meter.number);
+                refusals.push(Refusal::MeterTwice { place, number });
+            }
             self.meters_at.get_or_insert_with(|| rule.place.clone());
         }
         for step in &rule.actions.output {

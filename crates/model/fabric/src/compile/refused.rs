@@ -38,6 +38,14 @@ pub enum Refusal {
         /// The group.
         group: u32,
     },
+    /// Two meters that rules of the switch use have one number.
+    #[error("{place}: another meter has `meter_id` {number} too; give another one")]
+    MeterTwice {
+        /// The later one.
+        place: Place,
+        /// The number.
+        number: u32,
+    },
     /// The metadata has no room for the number of a port.
     #[error("{place}: with `egress_pipeline` or `acls_out`, a port's number is at most {most}")]
     PortTooHigh {

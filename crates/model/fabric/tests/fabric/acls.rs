@@ -232,6 +232,21 @@ fn one_group_with_two_lists_of_ports_is_refused() {
 }
 
 #[test]
+fn two_meters_with_one_number_are_refused_if_both_are_used() {
+    let text = |actions: &str| {
+        let meter = "{meter_id: 3, entry: {flags: KBPS, bands: [{type: DROP, rate: 1}]}}";
+        format!(
+            "meters:\n  m: {meter}\n  n: {meter}\nacls: {{x: [{{eth_type: 0x800, actions: {{meter: m}}}}, {{actions: {{{actions}}}}}]}}\ndps: {{sw1: {{dp_id: 1, interfaces: {{1: {{native_vlan: 100, acls_in: [x]}}}}}}}}\n"
+        )
+    };
+    let facts = Facts::with_ports([1]);
+    let compiled = |text: &str| compile(&Arc::new(intent(text)), SwitchId(0), &facts);
+    let why = compiled(&text("meter: n")).unwrap_err().to_string();
+    assert_eq!(why, "faucet.yaml:3:3: another meter has `meter_id` 3 too; give another one");
+    assert_eq!(compiled(&text("meter: m")).unwrap().meters().count(), 1);
+}
+
+#[test]
 fn more_rules_than_priorities_are_refused() {
     const MOST: usize = 0x5000;
     let rules = "  - {eth_type: 0x800}\n".repeat(MOST + 1);
