@@ -431,9 +431,25 @@ impl Intent {
             part => self.noted.iter().any(|it| it.part == part && TURN_ON.contains(&it.key)),
         };
         let mut list: Vec<_> = self.noted.iter().filter(|it| is_on(it.part)).cloned().collect();
+        list.extend(self.vendor_fields());
         list.sort();
         list.dedup();
         list
+    }
+
+    /// Fields in rules that only Open vSwitch has.
+    fn vendor_fields(&self) -> impl Iterator<Item = Unsupported> {
+        self.acls.iter().flat_map(|acl| &acl.rules).flat_map(|rule| {
+            let set = rule.actions.output.iter().filter_map(|step| match step {
+                Output::SetNicira(field) => Some(field),
+                _ => None,
+            });
+            rule.nicira.iter().chain(set).map(|field| Unsupported {
+                place: rule.place.clone(),
+                key: field.field,
+                part: Part::VendorFields,
+            })
+        })
     }
 
     /// A switch.

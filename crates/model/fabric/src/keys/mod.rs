@@ -122,6 +122,8 @@ pub enum Part {
     Coprocessor,
     /// Connection tracking of Open vSwitch.
     Conntrack,
+    /// Fields of packets that only Open vSwitch has.
+    VendorFields,
 }
 
 impl fmt::Display for Part {
@@ -136,6 +138,7 @@ impl fmt::Display for Part {
             Part::Tunnels => "tunnels",
             Part::Coprocessor => "coprocessors",
             Part::Conntrack => "connection tracking",
+            Part::VendorFields => "support of Open vSwitch's own fields",
         })
     }
 }

@@ -1,10 +1,16 @@
 //! The reader against files: what it refuses, with place and reason, what it accepts, and what it
-//! makes of it.
+//! makes of it. The compiler against networks: their tables, the changes between them, and packets
+//! through them.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
 mod accepted;
+mod acls;
+mod changes;
+mod compile;
 mod included;
+mod networks;
+mod packets;
 mod page;
 mod refused;
 mod unsupported;
@@ -12,7 +18,8 @@ mod unsupported;
 use std::io;
 use std::path::Path;
 
-use bellrock_fabric::{Declared, Intent, Problems, read};
+use bellrock_fabric::{Declared, Problems, read};
+use networks::intent;
 
 /// Files in memory.
 struct Texts<'t>(&'t [(&'t str, &'t str)]);
@@ -27,10 +34,6 @@ impl bellrock_fabric::Files for Texts<'_> {
 
 fn declared(text: &str) -> Result<Declared, Problems> {
     read(Path::new("faucet.yaml"), &Texts(&[("faucet.yaml", text)]))
-}
-
-fn intent(text: &str) -> Intent {
-    declared(text).unwrap_or_else(|problems| panic!("{problems}\nin:\n{text}")).intent
 }
 
 /// A switch whose port 1 has these keys, from line 6 and column 11 on.
