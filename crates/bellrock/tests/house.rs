@@ -29,9 +29,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("tls", &[]),
     ("session", &["openflow", "pace"]),
     ("api", &["openflow", "pace"]),
+    ("transactions", &[]),
     ("services", &["openflow", "api", "tables"]),
     ("book", &["openflow", "api"]),
-    ("apps", &["openflow", "api", "tables", "services", "book"]),
+    ("apps", &["openflow", "api", "tables", "services", "book", "transactions"]),
     ("detached", &["openflow", "api"]),
     ("fabric", &["openflow", "api", "services"]),
     ("worker", &["openflow", "session", "api", "tables"]),
@@ -50,7 +51,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
 const WINGS: &[(&str, &[&str])] = &[
     ("protocol", &["openflow", "session"]),
     ("runtime", &["engine", "pace", "tables", "tls", "worker"]),
-    ("model", &["api", "apps", "book", "detached", "fabric", "services"]),
+    ("model", &["api", "apps", "book", "detached", "fabric", "services", "transactions"]),
     ("operate", &["config", "control", "daemon", "northbound", "operator", "query"]),
     ("lab", &["bench", "emulator", "studies", "tools"]),
 ];
@@ -81,6 +82,7 @@ const NEVER: &[(&str, &[&[&str]])] = &[
     // rustls has a logger.
     ("tls", &[ASYNC, SOCKETS, HTTP, STORES, PYTHON, COMMAND]),
     ("api", &[ASYNC, SOCKETS, HTTP, STORES, PYTHON, COMMAND]),
+    ("transactions", &[ASYNC, SOCKETS, LOGGERS, CLOCKS, HTTP, STORES, PYTHON, COMMAND]),
     ("services", &[ASYNC, SOCKETS, HTTP, STORES, PYTHON, COMMAND]),
     ("book", &[ASYNC, SOCKETS, HTTP, STORES, PYTHON, COMMAND_LINE]),
     ("apps", &[ASYNC, SOCKETS, HTTP, STORES, PYTHON, COMMAND]),
@@ -110,8 +112,8 @@ const RUNTIME: &[&str] = &["northbound", "cluster"];
 
 /// Words for I/O, threads, clocks and printing, forbidden in these crates.
 const PURE: &[&str] = &[
-    "openflow", "session", "pace", "tables", "api", "services", "book", "apps", "detached",
-    "fabric", "worker",
+    "openflow", "session", "pace", "tables", "api", "transactions", "services", "book", "apps",
+    "detached", "fabric", "worker",
 ];
 /// Parts of these crates that do I/O, each behind a feature.
 const PARTS_WITH_IO: &[&str] = &["book/src/file"];

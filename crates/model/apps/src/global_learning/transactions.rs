@@ -8,8 +8,8 @@ use std::ops::ControlFlow;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bellrock_api::{TVar, atomically};
 use bellrock_tables::{Budget, Hashed, NotReplaced, Seed, SharedInsert};
+use bellrock_transactions::{TVar, atomically};
 
 use super::GlobalTable;
 
