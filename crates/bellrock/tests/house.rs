@@ -32,7 +32,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("transactions", &[]),
     ("services", &["openflow", "api", "tables"]),
     ("book", &["openflow", "api"]),
-    ("apps", &["openflow", "api", "tables", "services", "book", "transactions"]),
+    ("apps", &["openflow", "api", "tables", "services", "book"]),
     ("detached", &["openflow", "api"]),
     ("fabric", &["openflow", "api", "services"]),
     ("worker", &["openflow", "session", "api", "tables"]),
@@ -40,6 +40,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("emulator", &["openflow", "session", "api", "tables", "tls", "worker", "services", "book"]),
     ("bench", &["openflow", "session", "tls"]),
     ("studies", &["openflow", "session", "tls", "bench"]),
+    ("sharing", &["openflow", "api", "tables", "transactions", "services", "book", "apps"]),
     ("config", &["openflow", "session", "api", "tables", "worker", "services", "apps", "engine"]),
     ("query", &["openflow", "api"]),
     ("operator", &["openflow", "api", "tables", "services", "book", "apps", "engine", "query"]),
@@ -53,7 +54,7 @@ const WINGS: &[(&str, &[&str])] = &[
     ("runtime", &["engine", "pace", "tables", "tls", "worker"]),
     ("model", &["api", "apps", "book", "detached", "fabric", "services", "transactions"]),
     ("operate", &["config", "control", "daemon", "northbound", "operator", "query"]),
-    ("lab", &["bench", "emulator", "studies", "tools"]),
+    ("lab", &["bench", "emulator", "sharing", "studies", "tools"]),
 ];
 
 const FACE: &str = "bellrock";
@@ -93,6 +94,7 @@ const NEVER: &[(&str, &[&[&str]])] = &[
     ("emulator", &[&["tokio", "async-std", "smol"], HTTP, STORES, PYTHON, COMMAND]),
     ("bench", &[HTTP, STORES, PYTHON, PLOTS]),
     ("studies", &[HTTP, STORES, PYTHON]),
+    ("sharing", &[ASYNC, SOCKETS, HTTP, STORES, PYTHON, COMMAND]),
     ("tools", &[PYTHON, PLOTS]),
     ("config", &[ASYNC, HTTP, STORES, PYTHON, &["clap", "tracing-subscriber"], PLOTS]),
     ("operator", &[ASYNC, HTTP, STORES, PYTHON, COMMAND_LINE, PLOTS]),
@@ -112,8 +114,18 @@ const RUNTIME: &[&str] = &["northbound", "cluster"];
 
 /// Words for I/O, threads, clocks and printing, forbidden in these crates.
 const PURE: &[&str] = &[
-    "openflow", "session", "pace", "tables", "api", "transactions", "services", "book", "apps",
-    "detached", "fabric", "worker",
+    "openflow",
+    "session",
+    "pace",
+    "tables",
+    "api",
+    "transactions",
+    "services",
+    "book",
+    "apps",
+    "detached",
+    "fabric",
+    "worker",
 ];
 /// Parts of these crates that do I/O, each behind a feature.
 const PARTS_WITH_IO: &[&str] = &["book/src/file"];
