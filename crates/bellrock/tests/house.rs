@@ -41,6 +41,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("bench", &["openflow", "session", "tls"]),
     ("studies", &["openflow", "session", "tls", "bench"]),
     ("sharing", &["openflow", "api", "tables", "transactions", "services", "book", "apps"]),
+    ("osken", &["openflow", "api"]),
     ("config", &["openflow", "session", "api", "tables", "worker", "services", "apps", "engine"]),
     ("query", &["openflow", "api"]),
     ("operator", &["openflow", "api", "tables", "services", "book", "apps", "engine", "query"]),
@@ -55,6 +56,7 @@ const WINGS: &[(&str, &[&str])] = &[
     ("model", &["api", "apps", "book", "detached", "fabric", "services", "transactions"]),
     ("operate", &["config", "control", "daemon", "northbound", "operator", "query"]),
     ("lab", &["bench", "emulator", "sharing", "studies", "tools"]),
+    ("compat", &["osken"]),
 ];
 
 const FACE: &str = "bellrock";
@@ -95,6 +97,8 @@ const NEVER: &[(&str, &[&[&str]])] = &[
     ("bench", &[HTTP, STORES, PYTHON, PLOTS]),
     ("studies", &[HTTP, STORES, PYTHON]),
     ("sharing", &[ASYNC, SOCKETS, HTTP, STORES, PYTHON, COMMAND]),
+    // It is Python's, by its purpose.
+    ("osken", &[ASYNC, SOCKETS, LOGGERS, CLOCKS, HTTP, STORES, COMMAND]),
     ("tools", &[PYTHON, PLOTS]),
     ("config", &[ASYNC, HTTP, STORES, PYTHON, &["clap", "tracing-subscriber"], PLOTS]),
     ("operator", &[ASYNC, HTTP, STORES, PYTHON, COMMAND_LINE, PLOTS]),
