@@ -42,6 +42,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("studies", &["openflow", "session", "tls", "bench"]),
     ("sharing", &["openflow", "api", "tables", "transactions", "services", "book", "apps"]),
     ("osken", &["openflow", "api"]),
+    ("ryu", &["openflow", "pace", "api", "query", "tls", "northbound"]),
     ("config", &["openflow", "session", "api", "tables", "worker", "services", "apps", "engine"]),
     ("query", &["openflow", "api"]),
     ("operator", &["openflow", "api", "tables", "services", "book", "apps", "engine", "query"]),
@@ -56,7 +57,7 @@ const WINGS: &[(&str, &[&str])] = &[
     ("model", &["api", "apps", "book", "detached", "fabric", "services", "transactions"]),
     ("operate", &["config", "control", "daemon", "northbound", "operator", "query"]),
     ("lab", &["bench", "emulator", "sharing", "studies", "tools"]),
-    ("compat", &["osken"]),
+    ("compat", &["osken", "ryu"]),
 ];
 
 const FACE: &str = "bellrock";
@@ -107,6 +108,7 @@ const NEVER: &[(&str, &[&[&str]])] = &[
     ("query", &[ASYNC, SOCKETS, LOGGERS, CLOCKS, HTTP, STORES, PYTHON, COMMAND_LINE]),
     ("control", &[ASYNC, CLOCKS, HTTP, STORES, PYTHON, COMMAND_LINE, PLOTS]),
     ("northbound", &[STORES, PYTHON]),
+    ("ryu", &[STORES, PYTHON]),
     ("cluster", &[PYTHON]),
     ("cli", &[PYTHON]),
     // Its default features, which every author of an app compiles.
@@ -115,6 +117,8 @@ const NEVER: &[(&str, &[&[&str]])] = &[
 
 /// Crates that run an async runtime, each in a thread of its own, never in a worker's.
 const RUNTIME: &[&str] = &["northbound", "cluster"];
+/// Crates with routes for the server of `northbound`.
+const ROUTES: &[&str] = &["ryu"];
 
 /// Words for I/O, threads, clocks and printing, forbidden in these crates.
 const PURE: &[&str] = &[
@@ -249,7 +253,8 @@ fn an_async_runtime_belongs_to_the_crates_with_a_thread_for_it() {
                 !["tokio", "async-std", "smol"].contains(&used),
                 "crate `{name}` uses `{used}`"
             );
-            assert!(!HTTP.contains(&used), "crate `{name}` uses `{used}`");
+            let is_http = HTTP.contains(&used) && !ROUTES.contains(&name.as_str());
+            assert!(!is_http, "crate `{name}` uses `{used}`");
         }
     }
 }

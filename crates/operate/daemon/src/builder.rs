@@ -201,7 +201,8 @@ fn http(config: &HttpConfig, tls: Option<Certificate>, given: GivenTokens) -> Op
     let statistics = StatisticsSettings { ports: poll_ports, flows: poll_flows };
     let is_served = !listen.is_empty() || !ryu.is_empty();
     let given_tokens = Some(given);
-    is_served.then_some(HttpSettings { listen, ryu, tls, tokens, given_tokens, statistics })
+    let guests = if ryu.is_empty() { Vec::new() } else { vec![bellrock_ryu::interface(ryu)] };
+    is_served.then_some(HttpSettings { listen, guests, tls, tokens, given_tokens, statistics })
 }
 
 #[cfg(test)]
