@@ -58,12 +58,11 @@ impl Handler for Guests {
 async fn end_stays(network: Network, Guests(seats): Guests) {
     loop {
         // Waits until a host has a seat.
-        let (host, until) = network
-            .transaction(|tx| match tx.read(&seats)?.first() {
-                Some(first) => Ok(*first),
-                None => tx.retry(),
-            })
-            .await;
+        let (host, until) = transaction(|tx| match tx.read(&seats)?.first() {
+            Some(first) => Ok(*first),
+            None => tx.retry(),
+        })
+        .await;
         network.sleep_until(until).await;
         let from = Match::any().eth_src(host);
         let flow = ToSwitch::FlowMod(FlowMod::delete(&from).strict());
@@ -71,14 +70,13 @@ async fn end_stays(network: Network, Guests(seats): Guests) {
             // Errors are ignored: a switch that is gone comes back without flows.
             let _ = network.send(switch.dpid, &flow);
         }
-        network
-            .transaction(|tx| {
-                tx.modify(&seats, |mut seats| {
-                    seats.remove(0);
-                    seats
-                })
+        transaction(|tx| {
+            tx.modify(&seats, |mut seats| {
+                seats.remove(0);
+                seats
             })
-            .await;
+        })
+        .await;
     }
 }
 // ANCHOR_END: app

@@ -30,7 +30,7 @@ static LAB: LazyLock<(Routers, String)> = LazyLock::new(|| {
     let file: PathBuf = std::env::temp_dir().join(format!("bellrock-fuzz-{}", std::process::id()));
     let (entry, token) = TokenEntry::make("fuzz", Scope::Write, None).expect("random numbers");
     entry.add_to(&file).expect("a file for the token");
-    let routers = Routers::new(Arc::new(Empty), &file);
+    let routers = Routers::new(Arc::new(Empty), &file, &bellrock_ryu::interface(Vec::new()));
     (routers, token)
 });
 

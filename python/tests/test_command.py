@@ -61,7 +61,7 @@ class Run:
         }
         run = {
             "version": version or importlib.metadata.version("bellrock"),
-            "options": {"sources": sources, "watch_config": False, "reload_apps": reload, "shared_table": "lock_free"},
+            "options": {"sources": sources, "watch_config": False, "reload_apps": reload},
             "warnings": ["a warning of the command"],
         }
         self.process = subprocess.Popen(

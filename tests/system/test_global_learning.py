@@ -13,8 +13,8 @@ def apps(**settings):
 class GlobalLearning(SystemTest):
     """Mininet's tree of depth 2 and fanout 3."""
 
-    def reach_all(self, version, table):
-        controller = self.controller(app="global_learning", flags=["--shared-table", table])
+    def reach_all(self, version, *command):
+        controller = self.controller(app="global_learning", command=command)
         network = self.network(tree(), version)
         self.assertEqual(network.ping_all(), 0, "percent lost")
         hosts = controller.ask("hosts")
@@ -25,17 +25,17 @@ class GlobalLearning(SystemTest):
     @on_both_versions
     def pingall_without_locks(self, version):
         """No ping is lost, and each host is known once."""
-        self.reach_all(version, "lock-free")
+        self.reach_all(version, "run")
 
     @on_both_versions
     def pingall_behind_a_mutex(self, version):
         """The same."""
-        self.reach_all(version, "mutex")
+        self.reach_all(version, "bench", "shared-table", "mutex")
 
     @on_both_versions
     def pingall_in_transactions(self, version):
         """The same."""
-        self.reach_all(version, "stm")
+        self.reach_all(version, "bench", "shared-table", "stm")
 
 
 class GlobalMoves(test_moves.MovingHost, SystemTest):

@@ -18,8 +18,8 @@ pub(crate) fn serve_http(
     for address in server.addresses() {
         tracing::info!("web page: {scheme}://{address}/; REST: {scheme}://{address}/v1");
     }
-    for address in server.ryu_addresses() {
-        tracing::info!("REST interface of Ryu: http://{address}/stats");
+    for (guest, address) in server.guest_addresses() {
+        tracing::info!("{guest}: http://{address}/");
     }
     Ok(server)
 }

@@ -17,7 +17,7 @@
 //! | read and build packets | [`PacketIn`], [`packet`] |
 //! | report what happened | [`Event`], [`AppEvent`]; [`event`] |
 //! | wait for a change | [`Watch`], [`either`], [`Network::sleep`], [`Network::spawn`] |
-//! | change variables together | [`TVar`], [`atomically`]; [`transaction`] |
+//! | change variables together | [`TVar`], [`atomically`]; [`mod@transaction`] |
 //! | be one of several controllers | [`Scope`], [`role`] |
 //!
 //! The feature `lab` has `lab::Lab`, which tests apps on emulated networks and a virtual clock. The

@@ -21,16 +21,18 @@ macro_rules! book {
 pub(crate) mod common {
     pub use bellrock_api::openflow::{GroupType, RequestBody};
     pub use bellrock_api::{
-        Abort, Action, Actions, App, AppEvent, Batch, BucketEntry, Change, ChangeOutcome, Cookie,
-        Dpid, EarlierFlows, Error, ErrorCode, ErrorMessage, Event, Field, Flow, FlowMod,
-        FlowRemoved, FlowStats, FlowTemplate, Forwards, GroupEntry, Handler, HandlerError,
-        HostEntry, Instruction, Interrupt, MacAddr, Match, MeterEntry, Needs, Network, PacketIn,
-        Port, PortStatus, Publisher, ReplyBody, Result, Scope, Switch, SwitchInfo, SwitchPort,
-        TVar, ToSwitch, Transaction, Verdict, Version, Watch, Xid, atomically, either,
-        try_atomically,
+        Action, Actions, App, AppEvent, Batch, BucketEntry, Change, ChangeOutcome, Cookie, Dpid,
+        EarlierFlows, Error, ErrorCode, ErrorMessage, Event, Field, Flow, FlowMod, FlowRemoved,
+        FlowStats, FlowTemplate, Forwards, GroupEntry, Handler, HandlerError, HostEntry,
+        Instruction, MacAddr, Match, MeterEntry, Needs, Network, PacketIn, Port, PortStatus,
+        Publisher, ReplyBody, Result, Scope, Switch, SwitchInfo, SwitchPort, ToSwitch, Verdict,
+        Version, Watch, Xid, either,
     };
     pub use bellrock_services::desired::{Desired, DesiredEntry, DesiredFlows};
     pub use bellrock_services::programming::{FlowProgramming, Plan};
+    pub use bellrock_transactions::{
+        Abort, Interrupt, TVar, Transaction, atomically, transaction, try_atomically,
+    };
 
     pub use crate::per_switch::per_switch;
 }
@@ -133,9 +135,9 @@ pub mod names {
 ///
 #[doc = book!("What handlers share", "guide/write-an-app.md#what-handlers-share")]
 pub mod transaction {
-    pub use bellrock_api::{
+    pub use bellrock_transactions::{
         Abort, Early, Interrupt, MAX_ATTEMPTS, TVar, Transaction, TransactionError, atomically,
-        try_atomically,
+        transaction, try_atomically, try_transaction,
     };
 }
 

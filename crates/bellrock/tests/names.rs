@@ -15,7 +15,6 @@ const INSIDE: &[&str] = &[
     "APP_MESSAGES_PER_PACKET_IN",
     "APP_MESSAGES_PER_SECOND",
     "APP_TASKS",
-    "ATTEMPTS_PER_POLL",
     "AppGuard",
     "Backoff",
     "CHANGES_PER_SECOND",

@@ -19,12 +19,13 @@ const PICTURE: &str = "../../docs/book/src/internals/crates.svg";
 type Uses = BTreeMap<String, BTreeSet<String>>;
 
 /// Colours of the wings. Crates outside wings have the last one.
-const COLOURS: [(&str, &str); 6] = [
+const COLOURS: [(&str, &str); 7] = [
     ("protocol", "#f7e8e8"),
     ("runtime", "#f7f2dc"),
     ("model", "#e5f2e2"),
     ("operate", "#e2eef7"),
     ("lab", "#efe6f5"),
+    ("compat", "#e0f2f0"),
     ("", "#eeeeee"),
 ];
 

@@ -1,6 +1,7 @@
 //! Bandwidth on every link of a path, or on none of them: the manual's example of transactions.
 
 use bellrock::prelude::*;
+use bellrock::transaction::TransactionError;
 
 // ANCHOR: reserve
 /// Free bandwidth of a link, in Mbit/s.
@@ -34,5 +35,5 @@ fn a_path_is_taken_whole_or_not_at_all() {
 
     assert_eq!((reserve(5), free()), (Ok(()), [10, 2, 3, 3]));
     assert_eq!((reserve(2), free()), (Ok(()), [8, 0, 3, 3]));
-    assert_eq!((reserve(5), free()), (Err(Error::WouldWait), [8, 0, 3, 3]));
+    assert_eq!((reserve(5), free()), (Err(TransactionError::WouldWait), [8, 0, 3, 3]));
 }

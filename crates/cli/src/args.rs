@@ -29,7 +29,6 @@ use super::operate::static_entries::StaticArgs;
 use super::overrides::Overrides;
 use super::pki::PkiArgs;
 use super::python::OskenArgs;
-use super::start::SharedTable;
 use super::token::TokenArgs;
 use bellrock_tools::{DecodeArgs, DemoArgs, EmulateArgs, RecordArgs, ReplayArgs};
 
@@ -240,10 +239,6 @@ pub(super) struct Run {
         hide_env_values = true
     )]
     pub(super) apps: Vec<String>,
-
-    /// Table that the switches of global_learning share; the suite measures their cost
-    #[arg(long, value_name = "KIND", value_enum, default_value_t, hide = true)]
-    pub(super) shared_table: SharedTable,
 
     #[command(flatten)]
     pub(super) settings: Overrides,

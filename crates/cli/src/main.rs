@@ -28,6 +28,7 @@ use std::process::ExitCode;
 use bellrock_config::{Change, Checked, Config, FileError, Sources, default_yaml};
 use bellrock_daemon::{RunOptions, Store};
 use bellrock_query as query;
+use bellrock_sharing::CostlyTable;
 use bellrock_tools::terminal;
 use clap::Parser;
 
@@ -90,7 +91,7 @@ fn main() -> ExitCode {
         }
     };
     let done = match command {
-        Command::Run(run) => run_controller(&run),
+        Command::Run(run) => run_controller(&run, None),
         Command::Check(check) => match check_file(&check.file, check.diff.as_deref()) {
             Ok(true) => return ExitCode::from(NEEDS_RESTART),
             Ok(false) => Ok(()),
@@ -257,15 +258,16 @@ fn failed(failure: Failure) -> ExitCode {
     ExitCode::from(status)
 }
 
-fn run_controller(run: &Run) -> Result<(), Failure> {
+/// Runs a controller. `table`: the one of `global_learning`, in an experiment.
+fn run_controller(run: &Run, table: Option<CostlyTable>) -> Result<(), Failure> {
     let (config, warnings) = configure(run)?;
     let options = RunOptions {
-        shared_table: run.shared_table.into(),
         sources: run.sources(),
         watch_config: run.watch_config,
         reload_apps: run.reload,
     };
-    if config.python_files().next().is_some() {
+    // The experiment has no interpreter.
+    if table.is_none() && config.python_files().next().is_some() {
         return python::run(&config, options, misspelled());
     }
     if run.reload {
@@ -276,7 +278,8 @@ fn run_controller(run: &Run) -> Result<(), Failure> {
     let warnings = misspelled().into_iter().chain(warnings);
     // The level says that it is one.
     warnings.for_each(|warning| tracing::warn!("{}", warning.replacen(": warning: ", ": ", 1)));
-    start::run(config, options, log_level).map_err(|error| Failure::Failed(error.to_string()))
+    start::run(config, options, log_level, table)
+        .map_err(|error| Failure::Failed(error.to_string()))
 }
 
 /// Reads the settings. Returns warnings too.

@@ -8,6 +8,12 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 /// Longest usage shown, in characters.
 const MAX_USAGE_CHARS: usize = 100;
 
+/// Flags that are gone, and what does the same now.
+const GONE: &[(&str, &str)] = &[(
+    "--shared-table",
+    "the tables behind a mutex and in transactions are an experiment: `bellrock bench shared-table --help`",
+)];
+
 /// What is wrong and what would be right.
 pub(super) fn text(error: &Error) -> String {
     let usage = usage(error);
@@ -29,7 +35,11 @@ pub(super) fn text(error: &Error) -> String {
             format!("{command} has no command {wrong:?}; {hint}")
         }
         ErrorKind::UnknownArgument if argument.starts_with('-') => {
-            let hint = suggestion(error, ContextKind::SuggestedArg, &command);
+            let gone = GONE.iter().find(|(flag, _)| *flag == argument);
+            let hint = match gone {
+                Some((_, now)) => (*now).to_owned(),
+                None => suggestion(error, ContextKind::SuggestedArg, &command),
+            };
             format!("`{command}` has no flag {argument}; {hint}")
         }
         ErrorKind::UnknownArgument => {
@@ -140,6 +150,10 @@ mod tests {
             ("quarantine ad 1", "bellrock quarantine has no command \"ad\"; did you mean add?"),
             ("run --wrkers 1", "`bellrock run` has no flag --wrkers; did you mean --workers?"),
             ("run --zzz", "`bellrock run` has no flag --zzz; `bellrock run --help` lists all"),
+            (
+                "run --shared-table mutex",
+                "`bellrock run` has no flag --shared-table; the tables behind a mutex and in ",
+            ),
             ("check", "`bellrock check` needs <FILE>; give bellrock check <FILE>"),
             ("check a b", "`bellrock check` takes no argument \"b\"; give bellrock check "),
             ("run --workers", "--workers <N> needs a value"),

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bellrock_api::Dpid;
+use serde::{Deserialize, Serialize};
 
 use crate::mastership::MAX_SWITCHES;
 use crate::node::NodeSet;
@@ -16,7 +17,10 @@ const MAX_KEPT_CHANGES: usize = 1024;
 /// something has changed.
 ///
 /// All of it is the present state. So a lost heartbeat costs time and nothing else.
-#[derive(Clone, Debug, PartialEq, Eq)]
+///
+/// It travels as it is: what is renamed here is renamed between nodes too. A node of the release
+/// before must read it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Heartbeat {
     /// Whether the sender may be master of switches: it hears a majority and has read etcd.
     pub serving: bool,
@@ -34,13 +38,15 @@ pub struct Heartbeat {
     pub accept: Option<Dpid>,
     /// The random number of the sender's process. `None`: the sender is of the first release, which
     /// says neither this nor `hears` nor generations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incarnation: Option<u64>,
     /// The process that the sender hears under the receiver's name. It may be another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hears: Option<u64>,
 }
 
 /// Switches that are connected to a node: what has changed since the list that the receiver knows.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SwitchReport {
     /// The receiver knows the list.
     Same {
@@ -56,6 +62,7 @@ pub enum SwitchReport {
         /// Switches that have connected, or whose generation has changed.
         joined: Vec<Dpid>,
         /// The generations of `joined`.
+        #[serde(default, with = "generations", skip_serializing_if = "Option::is_none")]
         generations: Option<Generations>,
         /// Switches whose connection has ended.
         left: Vec<Dpid>,
@@ -67,6 +74,7 @@ pub enum SwitchReport {
         /// All switches that are connected.
         switches: Vec<Dpid>,
         /// The generations of `switches`.
+        #[serde(default, with = "generations", skip_serializing_if = "Option::is_none")]
         generations: Option<Generations>,
     },
 }
@@ -74,6 +82,29 @@ pub enum SwitchReport {
 /// For each switch of a list, the generation by which the sender is its master, if it is. A report
 /// without them is of the first release, or has more than [`MAX_SWITCHES`].
 pub type Generations = Vec<Option<Generation>>;
+
+/// [`Generations`] as numbers. A generation of 0 is none: no node claims a switch by it.
+mod generations {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use super::{Generation, Generations};
+
+    pub(super) fn serialize<S: Serializer>(
+        generations: &Option<Generations>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let number = |it: &Option<Generation>| it.map_or(0, |Generation(id)| id);
+        serializer.collect_seq(generations.iter().flatten().map(number))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Generations>, D::Error> {
+        let generation = |id: u64| (id != 0).then_some(Generation(id));
+        let ids = <Option<Vec<u64>>>::deserialize(deserializer)?;
+        Ok(ids.map(|ids| ids.into_iter().map(generation).collect()))
+    }
+}
 
 /// The switches that are connected to this node, and the last changes of that list.
 #[derive(Debug)]

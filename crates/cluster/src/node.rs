@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// Maximum number of nodes. A cluster of nine survives the loss of four; each node more costs each
 /// other one a connection and 20 messages a second.
 pub const MAX_NODES: usize = 9;
@@ -35,9 +37,16 @@ impl fmt::Display for NodeId {
     }
 }
 
-/// A set of nodes.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
+/// A set of nodes. It travels as bits: the lowest is that of the first node.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "u16")]
 pub struct NodeSet(u16);
+
+impl From<u16> for NodeSet {
+    fn from(bits: u16) -> Self {
+        NodeSet::from_bits(bits)
+    }
+}
 
 impl NodeSet {
     /// The set of no node.
@@ -69,11 +78,6 @@ impl NodeSet {
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.0 == 0
-    }
-
-    /// The set as bits: the lowest is that of the first node.
-    pub(crate) fn bits(self) -> u16 {
-        self.0
     }
 
     /// The set of these bits. Bits that are no node are left out.

@@ -11,7 +11,7 @@
 //!
 //! # What it is not
 //! It decides nothing about OpenFlow: the values of Python wrap those of the crate `bellrock`.
-//! Module `osken` is apart: it reads and writes what os-ken's objects do, byte for byte.
+//! Crate `osken` is apart: it reads and writes what os-ken's objects do, byte for byte.
 
 mod action;
 mod address;
@@ -40,7 +40,6 @@ mod log_lines;
 mod matching;
 mod message;
 mod network;
-mod osken;
 mod own_app;
 mod packet;
 mod packets;
@@ -102,8 +101,6 @@ mod _native {
     #[pymodule_export]
     use crate::network::PyNetwork;
     #[pymodule_export]
-    use crate::osken::OsKenCodec;
-    #[pymodule_export]
     use crate::packet::{Arp, Icmp, Ipv4, Ipv6, PyPacket, PyPacketIn, Tcp, Udp};
     #[pymodule_export]
     use crate::packets::PyPacketIns;
@@ -119,4 +116,6 @@ mod _native {
     use crate::switch::PySwitch;
     #[pymodule_export]
     use crate::verdict::PyVerdict;
+    #[pymodule_export]
+    use bellrock_osken::OsKenCodec;
 }

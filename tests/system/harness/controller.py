@@ -41,18 +41,20 @@ def without_own_variables():
 
 
 class Controller:
-    """`bellrock run`, with its log in `logs` and its control socket in `run_dir`."""
+    """`bellrock run`, with its log in `logs` and its control socket in `run_dir`.
+
+    `command`: the words of another command that takes the same flags."""
 
     start_limit_s = START_LIMIT_S
 
     def __init__(self, logs, run_dir, app="learning", config=None, listen=LOOPBACK, workers=None,
-                 flags=()):
+                 flags=(), command=("run",)):
         self.log = logs / "controller.log"
         self.control = run_dir / "control.sock"
         self.binary = os.environ["BELLROCK_BIN"]
         self.port = int(listen.rpartition(":")[2])
         self.process = None
-        self.command = [self.binary, "run", "--listen", listen, "--control", str(self.control),
+        self.command = [self.binary, *command, "--listen", listen, "--control", str(self.control),
                         "--log-format", "human"]
         if config is None:
             self.command += ["--app", app]

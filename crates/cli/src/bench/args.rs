@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::super::args::Run;
 use super::suite::{ReportArgs, SuiteArgs};
 use super::targets::TargetsArgs;
 use bellrock_config::values;
 use bellrock_openflow::Version;
+use bellrock_sharing::CostlyTable;
 use bellrock_tools::terminal::version_parser;
 
 /// Measure a controller: emulate switches, and verify every answer
@@ -46,6 +48,36 @@ pub(super) enum BenchCommand {
     Suite(Box<SuiteArgs>),
     Report(ReportArgs),
     Targets(Box<TargetsArgs>),
+    #[command(hide = true)]
+    SharedTable(Box<SharedTableArgs>),
+}
+
+/// Run a controller whose switches share a table of this kind, for the suite and the targets
+#[derive(Debug, Args)]
+pub(super) struct SharedTableArgs {
+    /// Table of global_learning
+    #[arg(value_enum)]
+    table: TableArg,
+
+    #[command(flatten)]
+    pub(super) run: Run,
+}
+
+impl SharedTableArgs {
+    pub(super) fn table(&self) -> CostlyTable {
+        match self.table {
+            TableArg::Mutex => CostlyTable::Mutex,
+            TableArg::Stm => CostlyTable::Transactions,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum TableArg {
+    /// Behind a mutex
+    Mutex,
+    /// In transactions
+    Stm,
 }
 
 /// Answer the load with the minimum work that passes its verification

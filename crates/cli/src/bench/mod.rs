@@ -21,7 +21,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::{Failure, print};
+use super::{Failure, print, run_controller};
 pub(super) use args::BenchArgs;
 use args::{
     BenchCommand, DestinationsArg, IdleArg, LoadArgs, ModeArg, OrderArg, ResponderArgs, time,
@@ -53,8 +53,12 @@ impl From<BenchError> for Failure {
 
 /// Does what the command line says.
 pub(super) fn run(bench: &BenchArgs) -> Result<(), Failure> {
-    end_controllers_on_signals()?;
+    // A controller handles its signals itself.
+    if !matches!(bench.command, Some(BenchCommand::SharedTable(_))) {
+        end_controllers_on_signals()?;
+    }
     match &bench.command {
+        Some(BenchCommand::SharedTable(args)) => run_controller(&args.run, Some(args.table())),
         Some(BenchCommand::Responder(responder)) => respond(responder),
         Some(BenchCommand::Suite(args)) => suite::run(args),
         Some(BenchCommand::Report(args)) => suite::report(args),

@@ -28,16 +28,19 @@ const STEPS: u64 = 100;
 /// Configuration of our controller: flows match all fields, as the controllers of the studies did.
 const CONFIGURATION: (&str, &str) = ("bellrock.yaml", "apps:\n  - learning:\n      match: exact\n");
 
-/// The same with one table for all switches, once for each kind of table: their names.
+/// The same with one table for all switches, once for each kind of table: their names. `command`
+/// makes the command line of a controller from the command that runs it.
 pub(super) fn shared_tables(
     [lock_free, mutex, stm]: [&'static str; 3],
+    command: impl Fn(&str) -> String,
 ) -> impl Iterator<Item = ContestantVariant> {
     const CONFIGURATION: &str = "apps:\n  - global_learning:\n      match: exact\n";
-    let variant = |(name, arguments)| {
+    let variant = |(name, command)| {
         let file = (format!("bellrock-{name}.yaml"), CONFIGURATION.to_owned());
-        ContestantVariant { name, file, arguments }
+        ContestantVariant { name, file, command }
     };
-    [(lock_free, ""), (mutex, "--shared-table mutex"), (stm, "--shared-table stm")]
+    let experiment = |table| Some(command(&format!("bench shared-table {table}")));
+    [(lock_free, None), (mutex, experiment("mutex")), (stm, experiment("stm"))]
         .map(variant)
         .into_iter()
 }
@@ -46,7 +49,7 @@ pub(super) fn shared_tables(
 fn with_services() -> ContestantVariant {
     let name = suite::WITH_SERVICES;
     let file = format!("services: hosts\n{}", CONFIGURATION.1);
-    ContestantVariant { name, file: (format!("bellrock-{name}.yaml"), file), arguments: "" }
+    ContestantVariant { name, file: (format!("bellrock-{name}.yaml"), file), command: None }
 }
 
 /// Repeat the experiments of published studies, and report with plots
@@ -206,13 +209,15 @@ fn contestants(args: &SuiteArgs) -> Result<Vec<Contestant>, Failure> {
     let ours = match &args.controller {
         Some(command) => contestant("controller", ContestantRole::Ours, command.clone()),
         None => {
-            let command = format!(
-                "{bellrock} run --config {{file}} --listen {{address}} --workers {{workers}} \
-                 --bytes-per-turn {{read_bytes}} --control none --log-level warn"
-            );
+            let command = |run: &str| {
+                format!(
+                    "{bellrock} {run} --config {{file}} --listen {{address}} --workers {{workers}} \
+                     --bytes-per-turn {{read_bytes}} --control none --log-level warn"
+                )
+            };
             let file = Some((CONFIGURATION.0.to_owned(), CONFIGURATION.1.to_owned()));
-            let ours = contestant("bellrock", ContestantRole::Ours, command);
-            let variants = shared_tables(suite::SHARED_TABLES).chain([with_services()]);
+            let ours = contestant("bellrock", ContestantRole::Ours, command("run"));
+            let variants = shared_tables(suite::SHARED_TABLES, command).chain([with_services()]);
             Contestant { file, variants: variants.collect(), ..ours }
         }
     };

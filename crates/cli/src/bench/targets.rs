@@ -21,14 +21,15 @@ use super::suite::shared_tables;
 const CONFIGURATION: (&str, &str) = ("targets.yaml", "apps:\n  - learning:\n      match: exact\n");
 
 /// The same with global learning, and with the network services that an app may need.
-fn variants() -> Vec<ContestantVariant> {
+fn variants(command: impl Fn(&str) -> String) -> Vec<ContestantVariant> {
     let services = format!("services: hosts\n{}", CONFIGURATION.1);
     let services = ContestantVariant {
         name: targets::SERVICES,
         file: (format!("targets-{}.yaml", targets::SERVICES), services),
-        arguments: "",
+        command: None,
     };
-    shared_tables([targets::LOCK_FREE, targets::MUTEX, targets::STM]).chain([services]).collect()
+    let tables = [targets::LOCK_FREE, targets::MUTEX, targets::STM];
+    shared_tables(tables, command).chain([services]).collect()
 }
 
 /// Steps of the progress bar.
@@ -205,12 +206,14 @@ fn ours(args: &TargetsArgs, bellrock: &str) -> Contestant {
     let (command, file, variants) = match &args.controller {
         Some(command) => (command.clone(), None, Vec::new()),
         None => {
-            let command = format!(
-                "{bellrock} run --config {{file}} --listen {{address}} --workers {{workers}} \
-                 --control none --log-level error"
-            );
+            let command = |run: &str| {
+                format!(
+                    "{bellrock} {run} --config {{file}} --listen {{address}} --workers {{workers}} \
+                     --control none --log-level error"
+                )
+            };
             let file = (CONFIGURATION.0.to_owned(), CONFIGURATION.1.to_owned());
-            (command, Some(file), variants())
+            (command("run"), Some(file), variants(command))
         }
     };
     let name = String::from("ours");

@@ -50,7 +50,6 @@ fn the_interpreter_takes_the_place_of_the_command_and_gets_its_sources() {
             "sources": {"file": file, "overrides": overrides, "apps": []},
             "watch_config": true,
             "reload_apps": true,
-            "shared_table": "lock_free",
         },
         "warnings": ["BELLROCK_LOG_LEVL is no setting; did you mean BELLROCK_LOG_LEVEL?"],
     });

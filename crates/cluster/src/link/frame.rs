@@ -9,15 +9,12 @@
 
 use std::io;
 
-use bellrock_api::Dpid;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use crate::heartbeat::{Generations, Heartbeat, SwitchReport};
+use crate::heartbeat::Heartbeat;
 use crate::network::WireNetwork;
-use crate::node::NodeSet;
-use crate::record::Generation;
 use crate::remote::RemoteFrame;
 
 /// Version of the messages between nodes. Nodes of different versions refuse each other.
@@ -58,121 +55,9 @@ pub(super) struct Welcome {
 /// A message after the greeting.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum WireMessage {
-    Heartbeat(WireHeartbeat),
+    Heartbeat(Heartbeat),
     Remote(RemoteFrame),
     Network(WireNetwork),
-}
-
-/// A [`Heartbeat`] as it is sent.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct WireHeartbeat {
-    serving: bool,
-    draining: bool,
-    suspects: u16,
-    switches: WireReport,
-    known: Option<u64>,
-    offer: Option<u64>,
-    accept: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    incarnation: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    hears: Option<u64>,
-}
-
-/// A generation of 0 is none: no node claims a switch by it.
-#[derive(Debug, Serialize, Deserialize)]
-enum WireReport {
-    Same {
-        version: u64,
-    },
-    Changes {
-        from: u64,
-        to: u64,
-        joined: Vec<u64>,
-        left: Vec<u64>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        generations: Option<Vec<u64>>,
-    },
-    All {
-        version: u64,
-        switches: Vec<u64>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        generations: Option<Vec<u64>>,
-    },
-}
-
-impl From<&Heartbeat> for WireHeartbeat {
-    fn from(heartbeat: &Heartbeat) -> Self {
-        let numbers = |dpids: &[Dpid]| dpids.iter().map(|dpid| dpid.0).collect();
-        let ids = |generations: &Option<Generations>| {
-            let of = |it: &Option<Generation>| it.map_or(0, |Generation(id)| id);
-            generations.as_ref().map(|generations| generations.iter().map(of).collect())
-        };
-        WireHeartbeat {
-            serving: heartbeat.serving,
-            draining: heartbeat.draining,
-            suspects: heartbeat.suspects.bits(),
-            switches: match &heartbeat.switches {
-                SwitchReport::Same { version } => WireReport::Same { version: *version },
-                SwitchReport::Changes { from, to, joined, left, generations } => {
-                    WireReport::Changes {
-                        from: *from,
-                        to: *to,
-                        joined: numbers(joined),
-                        left: numbers(left),
-                        generations: ids(generations),
-                    }
-                }
-                SwitchReport::All { version, switches, generations } => WireReport::All {
-                    version: *version,
-                    switches: numbers(switches),
-                    generations: ids(generations),
-                },
-            },
-            known: heartbeat.known,
-            offer: heartbeat.offer.map(|dpid| dpid.0),
-            accept: heartbeat.accept.map(|dpid| dpid.0),
-            incarnation: heartbeat.incarnation,
-            hears: heartbeat.hears,
-        }
-    }
-}
-
-impl From<WireHeartbeat> for Heartbeat {
-    fn from(wire: WireHeartbeat) -> Self {
-        let dpids = |numbers: Vec<u64>| numbers.into_iter().map(Dpid).collect();
-        let generations = |ids: Option<Vec<u64>>| {
-            let of = |id: u64| (id != 0).then_some(Generation(id));
-            ids.map(|ids| ids.into_iter().map(of).collect())
-        };
-        Heartbeat {
-            serving: wire.serving,
-            draining: wire.draining,
-            suspects: NodeSet::from_bits(wire.suspects),
-            switches: match wire.switches {
-                WireReport::Same { version } => SwitchReport::Same { version },
-                WireReport::Changes { from, to, joined, left, generations: ids } => {
-                    SwitchReport::Changes {
-                        from,
-                        to,
-                        joined: dpids(joined),
-                        left: dpids(left),
-                        generations: generations(ids),
-                    }
-                }
-                WireReport::All { version, switches, generations: ids } => SwitchReport::All {
-                    version,
-                    switches: dpids(switches),
-                    generations: generations(ids),
-                },
-            },
-            known: wire.known,
-            offer: wire.offer.map(Dpid),
-            accept: wire.accept.map(Dpid),
-            incarnation: wire.incarnation,
-            hears: wire.hears,
-        }
-    }
 }
 
 /// Writes one message.
@@ -228,7 +113,12 @@ fn too_long(length: usize, limit: usize) -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use bellrock_api::Dpid;
+
     use super::*;
+    use crate::heartbeat::SwitchReport;
+    use crate::node::NodeSet;
+    use crate::record::Generation;
 
     fn run<T>(future: impl Future<Output = T>) -> T {
         tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
@@ -262,24 +152,54 @@ mod tests {
                 hears: Some(0),
             };
             let mut bytes = Vec::new();
-            run(write(&mut bytes, &WireHeartbeat::from(&heartbeat))).unwrap();
+            run(write(&mut bytes, &heartbeat)).unwrap();
             let mut rest = bytes.as_slice();
-            let again: WireHeartbeat = run(read(&mut rest)).unwrap().unwrap();
-            assert_eq!(Heartbeat::from(again), heartbeat);
-            let end: Option<WireHeartbeat> = run(read(&mut rest)).unwrap();
+            let again: Heartbeat = run(read(&mut rest)).unwrap().unwrap();
+            assert_eq!(again, heartbeat);
+            let end: Option<Heartbeat> = run(read(&mut rest)).unwrap();
             assert!(end.is_none());
             // Every truncation is an error.
             for end in 1..bytes.len() {
-                assert!(run(read::<WireHeartbeat>(&mut &bytes[..end])).is_err(), "{end}");
+                assert!(run(read::<Heartbeat>(&mut &bytes[..end])).is_err(), "{end}");
             }
         }
+    }
+
+    #[test]
+    fn a_heartbeat_travels_in_a_form_that_the_release_before_reads() {
+        let heartbeat = Heartbeat {
+            serving: true,
+            draining: false,
+            suspects: NodeSet::from_bits(5),
+            switches: SwitchReport::Changes {
+                from: 1,
+                to: 2,
+                joined: vec![Dpid(7), Dpid(8)],
+                left: vec![Dpid(9)],
+                generations: Some(vec![None, Some(Generation(257))]),
+            },
+            known: Some(3),
+            offer: Some(Dpid(7)),
+            accept: None,
+            incarnation: Some(4),
+            hears: None,
+        };
+        let expected = serde_json::json!({"Heartbeat": {
+            "serving": true, "draining": false, "suspects": 5,
+            "switches": {"Changes": {
+                "from": 1, "to": 2, "joined": [7, 8], "left": [9], "generations": [0, 257],
+            }},
+            "known": 3, "offer": 7, "accept": null, "incarnation": 4,
+        }});
+        let sent = serde_json::to_value(WireMessage::Heartbeat(heartbeat)).unwrap();
+        assert_eq!(sent, expected);
     }
 
     #[test]
     fn a_heartbeat_of_the_first_release_is_read() {
         let text = r#"{"serving":true,"draining":false,"suspects":0,"switches":{"All":{"version":3,"switches":[7]}},
             "known":null,"offer":null,"accept":null}"#;
-        let heartbeat = Heartbeat::from(serde_json::from_str::<WireHeartbeat>(text).unwrap());
+        let heartbeat: Heartbeat = serde_json::from_str(text).unwrap();
         assert_eq!((heartbeat.incarnation, heartbeat.hears), (None, None));
         let all = SwitchReport::All { version: 3, switches: vec![Dpid(7)], generations: None };
         assert_eq!(heartbeat.switches, all);

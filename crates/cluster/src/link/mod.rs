@@ -31,7 +31,7 @@ use crate::node::NodeId;
 use crate::remote::RemoteFrame;
 #[cfg(test)]
 pub(crate) use frame::MAX_FRAME_BYTES;
-use frame::{Hello, VERSION, Welcome, WireHeartbeat, WireMessage};
+use frame::{Hello, VERSION, Welcome, WireMessage};
 use greetings::{Greeting, Greetings};
 use tls::ShownCertificate;
 pub use tls::{LinkTls, TlsError, TlsFiles};
@@ -384,7 +384,7 @@ async fn send_to(connection: &mut Connection, queue: &mut Queue) -> io::Result<(
                 }
                 let heartbeat = queue.heartbeats.borrow_and_update();
                 let Some(heartbeat) = heartbeat.as_ref() else { continue };
-                WireMessage::Heartbeat(WireHeartbeat::from(heartbeat))
+                WireMessage::Heartbeat(heartbeat.clone())
             }
             Some(frame) = queue.frames.recv() => {
                 queue.queued.fetch_sub(frame.bytes(), Ordering::Relaxed);
@@ -521,7 +521,7 @@ async fn hear(shared: Arc<Shared>, node: NodeId, serial: u64, mut connection: Co
             incoming.last = Instant::now();
         }
         let event = match message {
-            WireMessage::Heartbeat(heartbeat) => LinkEvent::Heard(node, heartbeat.into()),
+            WireMessage::Heartbeat(heartbeat) => LinkEvent::Heard(node, heartbeat),
             WireMessage::Remote(frame) => LinkEvent::Remote(node, frame),
             WireMessage::Network(frame) => LinkEvent::Network(node, frame.into()),
         };

@@ -25,7 +25,6 @@ pub struct Request {
     /// all that follow.
     pub stream: u64,
     /// The switch.
-    #[serde(with = "wire::dpid")]
     pub dpid: Dpid,
     /// What to do.
     pub job: Job,

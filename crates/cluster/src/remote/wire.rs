@@ -213,25 +213,6 @@ pub(crate) mod base64 {
     }
 }
 
-/// A datapath id as a number.
-pub(super) mod dpid {
-    use bellrock_api::Dpid;
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub(in crate::remote) fn serialize<S: Serializer>(
-        dpid: &Dpid,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        serializer.serialize_u64(dpid.0)
-    }
-
-    pub(in crate::remote) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Dpid, D::Error> {
-        u64::deserialize(deserializer).map(Dpid)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -59,15 +59,15 @@ pub struct Contestant {
     pub most_switches: Option<u32>,
 }
 
-/// A controller with another file, or with further arguments.
+/// A controller with another file, and perhaps with another command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContestantVariant {
     /// Name in experiments.
     pub name: &'static str,
     /// The file: name and contents.
     pub file: (String, String),
-    /// Arguments at the end of the command line.
-    pub arguments: &'static str,
+    /// The command line in place of the controller's, if it is another one.
+    pub command: Option<String>,
 }
 
 /// Values of the placeholders.
@@ -124,9 +124,9 @@ impl Contestant {
         let variant = self.variants.iter().find(|one| Some(one.name) == places.variant);
         let file = variant.map(|variant| &variant.file).or(self.file.as_ref());
         let name = file.map_or("", |(name, _)| name);
-        let arguments = variant.map_or("", |variant| variant.arguments);
-        format!("{} {arguments}", self.command)
-            .trim_end()
+        let command = variant.and_then(|variant| variant.command.as_ref());
+        let command = command.unwrap_or(&self.command);
+        command
             .replace("{file}", &quoted(&places.folder.join(name)))
             .replace("{port}", &places.target.port().to_string())
             .replace("{address}", &places.target.to_string())
@@ -277,10 +277,15 @@ mod tests {
         let other = Contestant { command: "x {file} {address}".into(), file, ..peer.clone() };
         assert_eq!(other.command_line(places), "x '/f/a'\\''b' 127.0.0.1:7");
         let file = ("c".to_owned(), String::new());
-        let odd = ContestantVariant { name: "odd", file, arguments: "--odd" };
-        let other = Contestant { variants: vec![odd], ..other };
-        let places = PlaceholderValues { variant: Some("odd"), ..places };
-        assert_eq!(other.command_line(places), "x '/f/c' 127.0.0.1:7 --odd");
+        let odd = ContestantVariant { name: "odd", file: file.clone(), command: None };
+        let command = Some("y {file}".to_owned());
+        let odder = ContestantVariant { name: "odder", file, command };
+        let other = Contestant { variants: vec![odd, odder], ..other };
+        let line = |name| {
+            let variant = Some(name);
+            other.command_line(PlaceholderValues { variant, ..places })
+        };
+        assert_eq!([line("odd"), line("odder")], ["x '/f/c' 127.0.0.1:7", "y '/f/c'"]);
         assert!(other.has_variant("odd") && !other.has_variant("even"));
         assert!(!parse("nox=nox_core -i ptcp:6633").unwrap().listens_anywhere());
     }

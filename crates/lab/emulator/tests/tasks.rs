@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use bellrock_api::{
     Action, App, FlowMod, Handler, Match, Network, PacketIn, Port, Result, Switch, SwitchInfo,
-    TVar, ToSwitch, Verdict, atomically,
+    ToSwitch, Verdict,
 };
 use bellrock_emulator::lab::Lab;
 use bellrock_emulator::topology::{linear, single, tree};
+use bellrock_transactions::{TVar, atomically, transaction};
 use bellrock_worker::TaskState;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -45,7 +46,7 @@ impl App for Restless {
             let (its, app) = (network.clone(), self.clone());
             network.spawn(format!("waits for packets {task}"), async move {
                 loop {
-                    its.transaction(|tx| {
+                    transaction(|tx| {
                         let packets = tx.read(&app.packets)?;
                         tx.require(packets > 0)?;
                         tx.write(&app.packets, packets - 1)

@@ -238,12 +238,6 @@ pub enum Error {
     /// The send queue of the switch, or of its worker, is full.
     #[error("switch {0} does not take messages as fast as they come; try again later")]
     Full(Dpid),
-    /// A transaction waits for a change of another one, but a handler cannot wait.
-    #[error("the transaction waits for another change, and a handler cannot wait")]
-    WouldWait,
-    /// Other transactions overtook this one too many times.
-    #[error("other transactions overtook this one {} times", crate::MAX_ATTEMPTS)]
-    Contended,
 }
 
 #[cfg(test)]

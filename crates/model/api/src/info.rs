@@ -12,6 +12,7 @@ use crate::{ControllerRole, SwitchIdentity};
 
 /// A datapath id: the 64-bit identifier of a switch. Prints as 16 hexadecimal digits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Dpid(pub u64);
 
 impl fmt::Display for Dpid {

@@ -56,7 +56,6 @@ mod task;
 mod template;
 mod term;
 mod topology;
-mod transaction;
 mod waiting;
 mod watch;
 
@@ -123,8 +122,4 @@ pub use task::{Sleep, TaskHandle};
 pub use template::FlowTemplate;
 pub use term::Term;
 pub use topology::{Link, ParseSwitchPortError, SwitchPort, Topology};
-pub use transaction::{
-    ATTEMPTS_PER_POLL, Abort, Early, Interrupt, MAX_ATTEMPTS, TVar, Transaction, TransactionError,
-    atomically, try_atomically,
-};
 pub use watch::{Published, Publisher, Snapshot, Watch, WatchReader};

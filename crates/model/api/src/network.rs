@@ -16,12 +16,10 @@ use bellrock_openflow::{FlowMod, FlowStats, MultipartRequest, RequestBody, ToSwi
 use crate::runtime::{Changes, Program, RawMessages, RemoteSlot, RoleControl};
 use crate::task::{NewTask, Sleep, TaskHandle, TaskWork, TimerId};
 use crate::term::Term;
-use crate::transaction::{transaction, try_transaction};
 use crate::{
-    Abort, AppEvent, AppGuard, AppId, AsFlowMod, CONFIRM_WITHIN, Change, ChangeOutcome, Cookie,
-    Dpid, Error, Event, Events, FlowTemplate, Hosts, Interrupt, Needs, ProgramFuture,
-    RequestFuture, Result, RoleOrder, RoleOrderFuture, Snapshot, SwitchInfo, Switches, Topology,
-    Transaction, Watch,
+    AppEvent, AppGuard, AppId, AsFlowMod, CONFIRM_WITHIN, Change, ChangeOutcome, Cookie, Dpid,
+    Error, Event, Events, FlowTemplate, Hosts, Needs, ProgramFuture, RequestFuture, Result,
+    RoleOrder, RoleOrderFuture, Snapshot, SwitchInfo, Switches, Topology, Watch,
 };
 
 /// The implementation behind a [`Network`]: a controller, the emulator's lab, or a test.
@@ -500,34 +498,6 @@ impl Network {
             Poll::Pending => sleep.as_mut().poll(context).map(|()| None),
         })
         .await
-    }
-
-    /// Changes variables atomically, for tasks: [`Transaction::retry`] suspends the task until a
-    /// variable that was read has changed. See [`crate::TVar`] and [`crate::atomically`].
-    ///
-    /// A retry that has read nothing waits for ever.
-    ///
-    /// # Panics
-    /// Inside another transaction.
-    pub async fn transaction<T>(
-        &self,
-        body: impl Fn(&mut Transaction<'_>) -> Result<T, Interrupt>,
-    ) -> T {
-        transaction(body).await
-    }
-
-    /// Like [`Network::transaction`], for a body that may fail with an error of the caller's.
-    ///
-    /// # Errors
-    /// The error of the [abort](Transaction::abort). Nothing has changed then.
-    ///
-    /// # Panics
-    /// Inside another transaction.
-    pub async fn try_transaction<T, E>(
-        &self,
-        body: impl Fn(&mut Transaction<'_>) -> Result<T, Abort<E>>,
-    ) -> Result<T, E> {
-        try_transaction(body).await
     }
 
     /// Random seed of a repeatable run, such as in the emulator's lab. Apps take all random numbers

@@ -9,7 +9,7 @@ use bellrock_api::runtime::DynApp;
 use bellrock_tables::SharedTable;
 
 use crate::bandwidth::Bandwidth;
-use crate::global_learning::{GlobalLearning, InMutex, InTransactions};
+use crate::global_learning::GlobalLearning;
 use crate::hub::Hub;
 use crate::learning::Learning;
 use crate::provisioning::Provisioning;
@@ -34,8 +34,6 @@ boxed! {
     Hub,
     Learning,
     GlobalLearning<SharedTable>,
-    GlobalLearning<InMutex>,
-    GlobalLearning<InTransactions>,
     Bandwidth,
     Provisioning,
     Quarantine,

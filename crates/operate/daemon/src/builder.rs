@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use bellrock::settings::{LimitsHandle, NamesHandle, TlsHandle};
 use bellrock::{Controller, ControllerBuilder};
+use bellrock_api::runtime::DynApp;
 use bellrock_apps::bandwidth::{Bandwidth, Reservations};
-use bellrock_apps::global_learning::{InMutex, InTransactions};
 use bellrock_apps::provisioning::{Circuits, Provisioning};
 use bellrock_apps::quarantine::{BlockLists, Quarantine};
 use bellrock_apps::static_entries::{Static, StaticEntries};
@@ -18,8 +18,7 @@ use bellrock_config::{Config, Control, HttpConfig};
 use bellrock_northbound::tokens::{self, GivenTokens};
 use bellrock_northbound::{Certificate, HttpSettings, StatisticsSettings};
 use bellrock_operator::unix_time;
-use bellrock_tables::{Budget, SharedTable};
-use serde::{Deserialize, Serialize};
+use bellrock_tables::Budget;
 use tracing::info;
 
 use super::block_list::BlockListFile;
@@ -33,19 +32,6 @@ use super::stores::{
 };
 use super::switch_tls;
 use super::upgraded_store::UpgradedStore;
-
-/// Implementation of the table that all switches of `global_learning` share.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SharedTableKind {
-    /// Without locks.
-    #[default]
-    LockFree,
-    /// With a mutex.
-    Mutex,
-    /// In transactions.
-    Stm,
-}
 
 /// The parts that take changes, as the builder has made them.
 pub(super) struct Parts {
@@ -67,10 +53,19 @@ pub(super) struct Parts {
 pub(super) type AddPython<'a> =
     dyn FnMut(ControllerBuilder, &PythonFile) -> Result<ControllerBuilder, NotRun> + 'a;
 
+/// Makes an app in place of the configured one, whose tables have this budget. `None`: the
+/// configured one runs.
+pub(super) type Substitute<'a> = dyn Fn(&AppChoice, &Budget) -> Option<Box<dyn DynApp>> + 'a;
+
+/// No app is replaced.
+pub(super) fn as_configured(_: &AppChoice, _: &Budget) -> Option<Box<dyn DynApp>> {
+    None
+}
+
 /// The controller of a configuration, and the parts of it that take changes.
 pub(super) fn builder(
     config: &Config,
-    shared: SharedTableKind,
+    substitute: &Substitute<'_>,
     add_python: &mut AddPython<'_>,
 ) -> Result<(ControllerBuilder, Parts), NotRun> {
     let tables = Budget::new(config.table_memory_bytes);
@@ -125,20 +120,18 @@ pub(super) fn builder(
         if choice.has_tables() {
             builder = builder.app_tables(choice.name(), &tables);
         }
+        if let Some(app) = substitute(choice, &tables) {
+            builder = builder.boxed_app(app);
+            continue;
+        }
         builder = match choice {
             AppChoice::Hub => builder.boxed_app(Hub.boxed()),
             AppChoice::Learning(settings) => {
                 builder.boxed_app(Learning::new(*settings, &tables).boxed())
             }
-            AppChoice::GlobalLearning(settings) => match shared {
-                SharedTableKind::LockFree => builder
-                    .boxed_app(GlobalLearning::<SharedTable>::new(*settings, &tables).boxed()),
-                SharedTableKind::Mutex => {
-                    builder.boxed_app(GlobalLearning::<InMutex>::new(*settings, &tables).boxed())
-                }
-                SharedTableKind::Stm => builder
-                    .boxed_app(GlobalLearning::<InTransactions>::new(*settings, &tables).boxed()),
-            },
+            AppChoice::GlobalLearning(settings) => {
+                builder.boxed_app(<GlobalLearning>::new(*settings, &tables).boxed())
+            }
             AppChoice::Bandwidth(settings, place) => {
                 let settings = settings.clone();
                 let reservations = match shared_stores.as_ref().zip(node.clone()) {
@@ -208,7 +201,8 @@ fn http(config: &HttpConfig, tls: Option<Certificate>, given: GivenTokens) -> Op
     let statistics = StatisticsSettings { ports: poll_ports, flows: poll_flows };
     let is_served = !listen.is_empty() || !ryu.is_empty();
     let given_tokens = Some(given);
-    is_served.then_some(HttpSettings { listen, ryu, tls, tokens, given_tokens, statistics })
+    let guests = if ryu.is_empty() { Vec::new() } else { vec![bellrock_ryu::interface(ryu)] };
+    is_served.then_some(HttpSettings { listen, guests, tls, tokens, given_tokens, statistics })
 }
 
 #[cfg(test)]
@@ -224,8 +218,7 @@ mod tests {
             let choice = (known.choice)();
             let config = Config { apps: vec![choice.clone()], ..Config::default() };
             let (builder, _) =
-                builder(&config, SharedTableKind::default(), &mut |builder, _| Ok(builder))
-                    .unwrap();
+                builder(&config, &as_configured, &mut |builder, _| Ok(builder)).unwrap();
             let [role] = &builder.chain_roles()[..] else { panic!("one app") };
             assert_eq!(role.name, known.name);
             assert_eq!((role.forwards, role.needs), (choice.forwards(), choice.needs()));

@@ -60,13 +60,14 @@ use std::sync::Arc;
 
 use bellrock::raw::RawOwner;
 use bellrock::{Controller, ControllerBuilder, RunError, Signals};
-use bellrock_config::apps::PythonFile;
+use bellrock_api::runtime::DynApp;
+use bellrock_config::apps::{AppChoice, PythonFile};
 use bellrock_config::{Config, Sources};
+use bellrock_tables::Budget;
 use serde::{Deserialize, Serialize};
 use tracing::{info, warn};
 
 pub use block_list::BlockListFileError;
-pub use builder::SharedTableKind;
 pub use log::{LogLevel, start_log, start_log_to};
 pub use named_files::{Store, check};
 pub use not_run::NotRun;
@@ -90,8 +91,6 @@ pub struct RunOptions {
     /// Whether files with apps in Python are loaded again when they change.
     #[serde(default)]
     pub reload_apps: bool,
-    /// The table of `global_learning`.
-    pub shared_table: SharedTableKind,
 }
 
 impl RunOptions {
@@ -127,8 +126,7 @@ impl Configured {
     /// # Errors
     /// [`NotRun`], also for a chain with apps in Python.
     pub fn start(config: Config, options: RunOptions, log_level: LogLevel) -> Result<Self, NotRun> {
-        let none = |_, file: &PythonFile| Err(NotRun::Python(file.path().display().to_string()));
-        Configured::start_with_python(config, options, log_level, none)
+        Configured::start_with_python(config, options, log_level, without_python)
     }
 
     /// The same, with apps in Python: `add` adds those of a file to the end of the chain.
@@ -142,7 +140,7 @@ impl Configured {
         mut add: impl FnMut(ControllerBuilder, &PythonFile) -> Result<ControllerBuilder, NotRun>,
     ) -> Result<Self, NotRun> {
         check_cluster_files(&config)?;
-        let (mut builder, parts) = builder::builder(&config, options.shared_table, &mut add)?;
+        let (mut builder, parts) = builder::builder(&config, &builder::as_configured, &mut add)?;
         if config.python_files().next().is_some() {
             builder = builder.spare_cores(CORES_OF_ONE_THREAD);
             // The check of the configuration knew nothing of these apps.
@@ -150,8 +148,34 @@ impl Configured {
                 warn!("{doubt}");
             }
         }
-        let configured = Configured::start_built(&config, options, log_level, builder, parts)?;
-        announce::announce(&config, &configured.controller);
+        Configured::start_announced(&config, options, log_level, builder, parts)
+    }
+
+    /// The same with other apps in place of configured ones, for experiments: `substitute` makes
+    /// the app of a choice, whose tables have this budget, or leaves the configured one.
+    ///
+    /// # Errors
+    /// As of [`Configured::start`].
+    pub fn start_substituted(
+        config: Config,
+        options: RunOptions,
+        log_level: LogLevel,
+        substitute: impl Fn(&AppChoice, &Budget) -> Option<Box<dyn DynApp>>,
+    ) -> Result<Self, NotRun> {
+        check_cluster_files(&config)?;
+        let (builder, parts) = builder::builder(&config, &substitute, &mut without_python)?;
+        Configured::start_announced(&config, options, log_level, builder, parts)
+    }
+
+    fn start_announced(
+        config: &Config,
+        options: RunOptions,
+        log_level: LogLevel,
+        builder: ControllerBuilder,
+        parts: builder::Parts,
+    ) -> Result<Self, NotRun> {
+        let configured = Configured::start_built(config, options, log_level, builder, parts)?;
+        announce::announce(config, &configured.controller);
         service::ready(&configured.controller);
         Ok(configured)
     }
@@ -168,7 +192,7 @@ impl Configured {
         check_cluster_files(config)?;
         let without_apps = Config { apps: Vec::new(), allow: Default::default(), ..config.clone() };
         let none = &mut |builder, _: &PythonFile| Ok(builder);
-        let (builder, parts) = builder::builder(&without_apps, options.shared_table, none)?;
+        let (builder, parts) = builder::builder(&without_apps, &builder::as_configured, none)?;
         let (builder, owner) = builder.spare_cores(CORES_OF_ONE_THREAD).raw_owner();
         let configured = Configured::start_built(config, options, log_level, builder, parts)?;
         service::ready(&configured.controller);
@@ -226,6 +250,11 @@ impl Configured {
         drop(self.reloader);
         info!("stopped");
     }
+}
+
+/// Apps in Python need an interpreter.
+fn without_python(_: ControllerBuilder, file: &PythonFile) -> Result<ControllerBuilder, NotRun> {
+    Err(NotRun::Python(file.path().display().to_string()))
 }
 
 fn check_cluster_files(config: &Config) -> Result<(), NotRun> {

@@ -45,9 +45,28 @@ impl Client {
 pub(crate) struct Caller {
     /// The token of the request.
     pub(crate) token: Option<TokenEntry>,
+    /// The guest that the request is to. It has no token.
+    guest: Option<&'static str>,
 }
 
 impl Caller {
+    /// Who has no token.
+    pub(crate) const NOBODY: Caller = Caller { token: None, guest: None };
+
+    /// A client of a guest.
+    pub(crate) fn guest(name: &'static str) -> Self {
+        Caller { guest: Some(name), ..Caller::NOBODY }
+    }
+
+    /// Who orders, in the audit log.
+    pub(crate) fn who(&self) -> String {
+        match (self.name(), self.guest) {
+            (Some(token), _) => format!("token {token}"),
+            (None, Some(guest)) => format!("a client of {guest}"),
+            (None, None) => "nobody".to_owned(),
+        }
+    }
+
     /// The name of the token.
     pub(crate) fn name(&self) -> Option<&str> {
         self.token.as_ref().map(|token| token.name.as_str())
@@ -156,8 +175,8 @@ fn allow(shared: &Shared, client: Client, request: &Request) -> Result<Caller, P
     match (token, entry) {
         (_, Some(entry)) => with_token(shared, entry, needed),
         (Some(_), None) => Err(wrong_token(shared, client)),
-        (None, _) if needs_no_token(request.uri().path()) => Ok(Caller { token: None }),
-        (None, _) if client.is_local && !changes => Ok(Caller { token: None }),
+        (None, _) if needs_no_token(request.uri().path()) => Ok(Caller::NOBODY),
+        (None, _) if client.is_local && !changes => Ok(Caller::NOBODY),
         (None, _) => {
             shared.counters.requests_unauthorized();
             Err(Problem::unauthorized(no_token(shared, changes)))
@@ -241,7 +260,7 @@ fn with_token(shared: &Shared, entry: TokenEntry, needed: Scope) -> Result<Calle
         let why = format!("the token {} has the scope read, and this is a change", entry.name);
         return Err(Problem::forbidden(why));
     }
-    Ok(Caller { token: Some(entry) })
+    Ok(Caller { token: Some(entry), ..Caller::NOBODY })
 }
 
 /// On the loopback, only its own names are asked for. Checks of supervisors by HTTP/1.0 may name

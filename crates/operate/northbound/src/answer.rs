@@ -30,9 +30,6 @@ use crate::tokens::TokenBook;
 use crate::wrong_input::{no_body, wrong_body, wrong_params, wrong_path};
 use crate::{Certificate, HttpCounters};
 
-/// Who orders without a token, in the audit log.
-const RYU: &str = "a client of the interface of Ryu";
-
 /// What all requests share.
 pub(crate) struct Shared {
     operator: Arc<dyn Operator>,
@@ -216,7 +213,7 @@ impl Shared {
 
     async fn carry_out(&self, caller: &Caller, order: OperatorRequest) -> Result<Answer, Problem> {
         let text = order.audit_text();
-        let who = caller.name().map_or_else(|| RYU.to_owned(), |name| format!("token {name}"));
+        let who = caller.who();
         let answer = self.ask_any(order).await;
         let outcome = match &answer {
             Ok(_) => {
@@ -419,7 +416,10 @@ async fn answered<T: Send + 'static>(
 }
 
 /// The rows of all pages.
-pub(crate) fn all_pages<T>(
+///
+/// # Errors
+/// Those of `ask`.
+pub fn all_pages<T>(
     ask: impl Fn(Page) -> Result<Rows<T>, QueryError>,
 ) -> Result<Vec<T>, QueryError> {
     let mut all = Vec::new();

@@ -99,7 +99,7 @@ fn a_stream_without_events_shows_that_it_lives_and_ends_in_time() {
     let [keepalive, limit] = [20, 300].map(Duration::from_millis);
     let began = Instant::now();
     runtime().block_on(async {
-        let caller = Caller { token: None };
+        let caller = Caller::NOBODY;
         let answer = stream::respond_for(shared, caller, None, limit, keepalive).await;
         let answer = answer.expect("a stream");
         assert_eq!(answer.headers()[header::CONTENT_TYPE], "text/event-stream");

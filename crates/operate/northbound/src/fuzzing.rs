@@ -23,25 +23,26 @@ use tower::ServiceExt as _;
 use crate::HttpCounters;
 use crate::access::Client;
 use crate::answer::Shared;
+use crate::guest::{self, Guest};
 use crate::limits::MAX_HEAD_BYTES;
+use crate::routes;
 use crate::tokens::TokenBook;
-use crate::{routes, ryu};
 
 /// Streams of events would not end by themselves.
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// The routers of both interfaces, over an operator.
+/// The routers of REST and of a guest, over an operator.
 pub struct Routers {
     runtime: Runtime,
     main: Router,
-    ryu: Router,
+    guest: Router,
     /// Number of connections so far. Each has a network of its own, so that no rate is exceeded.
     connections: AtomicU64,
 }
 
 impl Routers {
     /// `tokens`: the file of the tokens.
-    pub fn new(operator: Arc<dyn Operator>, tokens: &Path) -> Self {
+    pub fn new(operator: Arc<dyn Operator>, tokens: &Path, guest: &Guest) -> Self {
         let (_, news) = watch::channel(());
         let book =
             TokenBook::open(Some(tokens), Default::default()).expect("the tokens are readable");
@@ -51,18 +52,18 @@ impl Routers {
         Routers {
             runtime: runtime.expect("a runtime"),
             main: routes::router(&shared),
-            ryu: ryu::router(&shared),
+            guest: guest::router(guest, &shared),
             connections: AtomicU64::new(1),
         }
     }
 
     /// Serves a connection on which the client sends these bytes and then ends. Returns what it
     /// gets.
-    pub fn serve(&self, is_ryu: bool, bytes: &[u8]) -> Vec<u8> {
+    pub fn serve(&self, is_guest: bool, bytes: &[u8]) -> Vec<u8> {
         let number = self.connections.fetch_add(1, Ordering::Relaxed);
         let ip = IpAddr::V6(Ipv6Addr::from_bits(u128::from(number) << 64));
         let client = Client { ip, is_local: true };
-        let router = if is_ryu { &self.ryu } else { &self.main };
+        let router = if is_guest { &self.guest } else { &self.main };
         let service = hyper::service::service_fn(|mut request: Request<Incoming>| {
             request.extensions_mut().insert(client);
             router.clone().oneshot(request)

@@ -6,6 +6,7 @@
 //!   when it is asked for. Ports and flows are counted by switches, which are asked now and then if
 //!   [`StatisticsSettings`] say so.
 //! - `/healthz` and `/readyz` are for supervisors.
+//! - Interfaces of other controllers are [guests](guest).
 //!
 //! [`Server`] runs in one thread of its own with an async runtime, which no other part of the
 //! controller uses. Requests that an operator answers block threads of a small pool. So a slow
@@ -32,6 +33,7 @@ mod documentation;
 #[cfg(fuzzing)]
 #[allow(missing_docs, clippy::expect_used, reason = "for fuzz targets only")]
 pub mod fuzzing;
+pub mod guest;
 mod incoming;
 mod layout;
 pub mod limits;
@@ -42,7 +44,6 @@ mod places;
 mod problem;
 mod revoke;
 mod routes;
-mod ryu;
 mod server;
 mod settings;
 mod stream;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-/// Maximum number of connections, and as many to the interface of Ryu. For a further one, the
+/// Maximum number of connections, and as many to each guest. For a further one, the
 /// connection that is without a request for the longest time is closed (`connections_displaced`).
 /// If all are busy, the further one is (`connections_refused`).
 pub const MAX_CONNECTIONS: usize = 256;
@@ -89,10 +89,6 @@ pub const MAX_PARSING: usize = 2;
 /// Maximum length of a body that is parsed by the thread of all connections, in bytes: a fraction
 /// of a millisecond. Larger ones are parsed elsewhere.
 pub const MAX_BYTES_PARSED_AT_ONCE: usize = 8 * 1024;
-
-/// Maximum number of nodes in a literal of Python (the interface of Ryu): values, lists and
-/// objects.
-pub const MAX_LITERAL_NODES: usize = 20_000;
 
 /// Maximum time to wait for that turn. Then a request is refused with status 503
 /// (`requests_timed_out`).

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 /// Why a request has no answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-pub(crate) struct Problem {
+pub struct Problem {
     /// The kind of the problem: `urn:bellrock:` and one word.
     #[serde(rename = "type")]
     kind: &'static str,

@@ -27,6 +27,7 @@ use tower::ServiceExt;
 
 use crate::access::Client;
 use crate::answer::Shared;
+use crate::guest::{self, Guest};
 use crate::incoming::Received;
 use crate::limits::{
     HANDSHAKE_TIMEOUT, HEAD_TIMEOUT, MAX_ASKING, MAX_HEAD_BYTES, MAX_ORDERS, MAX_PARSING,
@@ -38,7 +39,7 @@ use crate::places::{Connection, Places};
 use crate::problem::Problem;
 use crate::tls::{self, TlsError};
 use crate::tokens::{TokenBook, TokenError};
-use crate::{HttpCounters, HttpSettings, StatisticsSettings, routes, ryu, stream};
+use crate::{HttpCounters, HttpSettings, StatisticsSettings, routes, stream};
 
 /// Time until the acceptor tries again after the system ran out of sockets.
 const RETRY: Duration = Duration::from_millis(100);
@@ -53,12 +54,17 @@ pub enum ServerError {
          `http.key` and `http.tokens`, or listen on 127.0.0.1"
     )]
     Unprotected(SocketAddr),
-    /// The REST interface of Ryu has no tokens, so that it listens on the loopback only.
+    /// A guest has no tokens, so that it listens on the loopback only.
     #[error(
-        "Ryu's REST interface cannot listen on {0}, which other machines can reach: it knows no tokens; \
-         give `http.ryu` an address of the loopback, such as 127.0.0.1:8081"
+        "{guest} cannot listen on {address}, which other machines can reach: it knows no tokens; \
+         give it an address of the loopback, such as 127.0.0.1:8081"
     )]
-    RyuInTheOpen(SocketAddr),
+    GuestInTheOpen {
+        /// Its name.
+        guest: &'static str,
+        /// The address.
+        address: SocketAddr,
+    },
     /// The system refuses an address.
     #[error("HTTP cannot listen on {address}: {error}")]
     Listen {
@@ -82,7 +88,7 @@ pub enum ServerError {
 #[derive(Debug)]
 pub struct Server {
     addresses: Vec<SocketAddr>,
-    ryu_addresses: Vec<SocketAddr>,
+    guest_addresses: Vec<(&'static str, SocketAddr)>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -100,22 +106,25 @@ impl Server {
         if let Some(address) = settings.unprotected() {
             return Err(ServerError::Unprotected(address));
         }
-        if let Some(address) = settings.ryu.iter().find(|address| !address.ip().is_loopback()) {
-            return Err(ServerError::RyuInTheOpen(*address));
+        if let Some((guest, address)) = settings.guests.iter().find_map(Guest::in_the_open) {
+            return Err(ServerError::GuestInTheOpen { guest, address });
         }
         let given = settings.given_tokens.clone().unwrap_or_default();
         let tokens = TokenBook::open(settings.tokens.as_deref(), given)?;
         let tls = settings.tls.as_ref().map(tls::acceptor).transpose()?;
         let (listeners, addresses) = listen_on(&settings.listen)?;
-        let (ryu_listeners, ryu_addresses) = listen_on(&settings.ryu)?;
         let (latest, news) = watch::channel(());
         let shared = Arc::new(Shared::new(operator, counters, tokens, settings.tls.clone(), news));
         let main = Face { router: routes::router(&shared), tls, places: Arc::default() };
         let mut faces: Vec<_> =
             listeners.into_iter().map(|listener| (listener, main.clone())).collect();
-        // Whoever may not ask the one has no share of the other.
-        let ryu = Face { router: ryu::router(&shared), tls: None, places: Arc::default() };
-        faces.extend(ryu_listeners.into_iter().map(|listener| (listener, ryu.clone())));
+        let mut guest_addresses = Vec::new();
+        for guest in &settings.guests {
+            let (listeners, addresses) = listen_on(&guest.listen)?;
+            guest_addresses.extend(addresses.into_iter().map(|address| (guest.name, address)));
+            let face = Face::of_guest(guest, &shared);
+            faces.extend(listeners.into_iter().map(|listener| (listener, face.clone())));
+        }
         let accepting = Accepting { counters: counters.clone(), graceful: GracefulShutdown::new() };
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
@@ -149,7 +158,7 @@ impl Server {
                 runtime.shutdown_background();
             })
             .map_err(ServerError::System)?;
-        Ok(Server { addresses, ryu_addresses, stop: Some(stop), thread: Some(thread) })
+        Ok(Server { addresses, guest_addresses, stop: Some(stop), thread: Some(thread) })
     }
 
     /// Addresses on which it listens.
@@ -158,10 +167,10 @@ impl Server {
         &self.addresses
     }
 
-    /// Addresses on which the REST interface of Ryu listens.
+    /// Addresses on which guests listen, with their names.
     #[must_use]
-    pub fn ryu_addresses(&self) -> &[SocketAddr] {
-        &self.ryu_addresses
+    pub fn guest_addresses(&self) -> &[(&'static str, SocketAddr)] {
+        &self.guest_addresses
     }
 }
 
@@ -200,6 +209,13 @@ struct Face {
     router: Router,
     tls: Option<TlsAcceptor>,
     places: Arc<Places>,
+}
+
+impl Face {
+    /// Whoever may not ask the main interface has no share of its places.
+    fn of_guest(guest: &Guest, shared: &Arc<Shared>) -> Self {
+        Face { router: guest::router(guest, shared), tls: None, places: Arc::default() }
+    }
 }
 
 /// What all connections share.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::Certificate;
+use crate::guest::Guest;
 use crate::tokens::GivenTokens;
 
 /// Settings of the server.
@@ -19,8 +20,8 @@ pub struct HttpSettings {
     pub tokens: Option<PathBuf>,
     /// Tokens beside those of the file, now or later.
     pub given_tokens: Option<GivenTokens>,
-    /// Addresses of the loopback on which the REST interface of Ryu listens, without tokens.
-    pub ryu: Vec<SocketAddr>,
+    /// Interfaces of other controllers, on addresses of their own and without tokens.
+    pub guests: Vec<Guest>,
     /// What switches are asked for, for the metrics.
     pub statistics: StatisticsSettings,
 }

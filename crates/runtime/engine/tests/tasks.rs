@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 
 use bellrock_api::openflow::{Bytes, List, PacketOut, ToSwitch};
 use bellrock_api::{
-    Action, App, Dpid, Error, Handler, Network, PacketIn, Port, Result, Switch, SwitchInfo, TVar,
-    Verdict, Version, atomically,
+    Action, App, Dpid, Error, Handler, Network, PacketIn, Port, Result, Switch, SwitchInfo,
+    Verdict, Version,
 };
 use bellrock_engine::{Engine, TaskState};
+use bellrock_transactions::{TVar, atomically, transaction};
 use peer::{Answer, Peer, frame, start, start_with, until};
 
 /// Maximum time of a stop, whatever tasks do.
@@ -61,7 +62,7 @@ impl App for Third {
         let (its, packets) = (network.clone(), self.0.clone());
         network.spawn("every third", async move {
             for round in 0.. {
-                its.transaction(|tx| {
+                transaction(|tx| {
                     let seen = tx.read(&packets)?;
                     tx.require(seen >= 3)?;
                     tx.write(&packets, seen - 3)

@@ -20,9 +20,10 @@ use bellrock_api::openflow::{
 };
 use bellrock_api::runtime::DynApp;
 use bellrock_api::{Port, ReplyBody, Version};
-use bellrock_apps::global_learning::{GlobalLearning, GlobalTable, InMutex, InTransactions};
+use bellrock_apps::global_learning::{GlobalLearning, GlobalTable};
 use bellrock_apps::{Learning, LearningSettings, MatchKind};
 use bellrock_session::{SwitchDescription, Versions, switch};
+use bellrock_sharing::{InMutex, InTransactions};
 use bellrock_tables::{Budget, SharedTable};
 use bellrock_worker::{
     ConnectionKey, Drive, Mailbox, ReadOutcome, SharedParts, SharedState, Transport, Wake, Worker,

@@ -6,8 +6,7 @@
 //!   interface. So everything said there about flows holds here too.
 //! - `place` is the table's value for a host. `switches` is the other shared state: the number of
 //!   hosts of each port, and messages to switches whose flows have become wrong. `host_cache` is
-//!   each switch's own cache of the table. `tables` and `transactions` are implementations of the
-//!   table.
+//!   each switch's own cache of the table. `tables` is the interface of the table.
 //! - `notes` stores what flows of an earlier run show about hosts that are not in the table.
 //! - A host belongs to the switch that saw it first. A packet comes to the switch of its host
 //!   before any other switch, and that switch records the host before it sends the packet on.
@@ -21,7 +20,6 @@ mod place;
 mod ports_to_switches;
 mod switches;
 mod tables;
-mod transactions;
 
 use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
@@ -33,8 +31,7 @@ use bellrock_tables::{Budget, MAX_AGE_TICKS, Seed, SharedTable};
 
 pub use hosts::GlobalHosts;
 pub use switches::{MAX_MESSAGES, MAX_SWITCHES, PORT_COUNTS};
-pub use tables::{GlobalTable, InMutex};
-pub use transactions::InTransactions;
+pub use tables::GlobalTable;
 
 use crate::learning::frame::HostKey;
 use crate::learning::prepared::PreparedByVersion;
@@ -44,9 +41,8 @@ use notes::HostNotes;
 use place::Attachment;
 use switches::SharedSwitches;
 
-/// The app, with one of three tables: without locks ([`SharedTable`]), behind a mutex
-/// ([`InMutex`]), or in transactions ([`InTransactions`]). Use the first; the others show the cost
-/// of sharing.
+/// The app. Its table is [`SharedTable`], without locks; other tables are for experiments on the
+/// cost of sharing.
 pub struct GlobalLearning<T: GlobalTable = SharedTable> {
     settings: LearningSettings,
     budget: Budget,

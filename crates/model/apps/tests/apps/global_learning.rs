@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use bellrock_api::{App, Field, MacAddr, Port, Version};
-use bellrock_apps::global_learning::{GlobalTable, InMutex, InTransactions};
+use bellrock_apps::global_learning::GlobalTable;
 use bellrock_apps::{GlobalLearning, Learning, LearningSettings};
 use bellrock_emulator::host::FlowState;
 use bellrock_emulator::lab::{Lab, LabBuilder, Pings};
 use bellrock_emulator::topology::{TopologySpec, linear, tree};
+use bellrock_sharing::{InMutex, InTransactions};
 use bellrock_tables::{Budget, SharedTable};
 
 const SEED: u64 = 42;

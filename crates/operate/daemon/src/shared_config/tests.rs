@@ -13,8 +13,9 @@ use bellrock_book::{CommitFuture, MemoryStore, NotStored, StoreChange, StoreEven
 use bellrock_config::{Config, Sources};
 
 use super::*;
+use crate::builder::as_configured;
 use crate::builder::builder;
-use crate::{SharedTableKind, start_log};
+use crate::start_log;
 
 /// A store that can be away: then it takes nothing.
 #[derive(Clone, Debug, Default)]
@@ -64,8 +65,7 @@ struct TestNode {
 impl TestNode {
     fn new(name: &str, store: &TestStore) -> Self {
         let config = Config::default();
-        let (_, parts) =
-            builder(&config, SharedTableKind::default(), &mut |builder, _| Ok(builder)).unwrap();
+        let (_, parts) = builder(&config, &as_configured, &mut |builder, _| Ok(builder)).unwrap();
         let log_level = start_log(&config);
         let reloader = Reloader::new((Sources::default(), false), config, log_level, parts);
         let node = SharedConfigNode::new(Arc::new(store.clone()), name.to_owned(), reloader);

@@ -7,12 +7,16 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::client::{Fixed, Lab, PATIENCE, exchange, reply};
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::routing::post;
+use bellrock_northbound::guest::{Guest, GuestState};
 use bellrock_northbound::limits::{
     MAX_BODY_BYTES, MAX_CONNECTIONS, MAX_ORDERS, MAX_UNWANTED_BYTES, MAX_WAITING_FOR_SWITCHES,
     REQUEST_TIMEOUT, TURN_TIMEOUT,
 };
 use bellrock_northbound::{
-    Certificate, HttpCounters, HttpSettings, LoadedCertificate, Server, TlsFiles,
+    Certificate, HttpCounters, HttpSettings, LoadedCertificate, Server, ServerError, TlsFiles,
 };
 
 fn until(what: &str, mut done: impl FnMut() -> bool) {
@@ -364,19 +368,54 @@ fn orders_that_are_never_carried_out_get_an_answer_in_time() {
     until("all are carried out", || lab.counter("changes") == MAX_ORDERS as u64);
 }
 
-/// Who may reach the interface of Ryu has no token. Its connections take no place of the others.
+/// Routes of a guest that reads bodies.
+fn reading_guest() -> Router<GuestState> {
+    let read = async |State(state): State<GuestState>, request: Request| {
+        state.read_body(request, |body| format!("{} bytes", body.len())).await
+    };
+    Router::new().route("/read", post(read))
+}
+
+fn guest_at(ip: [u8; 4]) -> Guest {
+    let listen = vec![SocketAddr::from((ip, 0))];
+    Guest { name: "a guest", listen, routes: reading_guest }
+}
+
 #[test]
-fn connections_to_the_interface_of_ryu_take_no_place_of_others() {
+fn a_guest_is_for_scripts_of_this_machine_only() {
+    let start = |guest| {
+        let settings = HttpSettings { guests: vec![guest], ..HttpSettings::default() };
+        Server::start(&settings, Arc::new(Fixed::default()), &HttpCounters::default())
+    };
+    let open = start(guest_at([0, 0, 0, 0]));
+    assert!(matches!(open, Err(ServerError::GuestInTheOpen { guest: "a guest", .. })), "{open:?}");
+    let server = start(guest_at([127, 0, 0, 1])).unwrap();
+    let ask = |fields: &[(&str, &str)]| {
+        let mut stream = std::net::TcpStream::connect(server.guest_addresses()[0].1).unwrap();
+        exchange(&mut stream, "POST", "/read", fields, "1234")
+    };
+    let answer = ask(&[]);
+    assert_eq!((answer.status, answer.body.as_str()), (200, "4 bytes"));
+    ask(&[("origin", "http://localhost")]).problem(403, "forbidden");
+    ask(&[("sec-fetch-site", "same-origin")]).problem(403, "forbidden");
+}
+
+/// Who may reach a guest has no token. Its connections take no place of the others.
+#[test]
+fn connections_to_a_guest_take_no_place_of_others() {
     let operator = Arc::new(Fixed::default());
-    let listen = vec![SocketAddr::from(([127, 0, 0, 1], 0))];
-    let settings = HttpSettings { ryu: listen.clone(), listen, ..HttpSettings::default() };
+    let guest = guest_at([127, 0, 0, 1]);
+    let settings = HttpSettings {
+        listen: guest.listen.clone(),
+        guests: vec![guest],
+        ..HttpSettings::default()
+    };
     let counters = HttpCounters::default();
     let server = Server::start(&settings, operator, &counters).unwrap();
-    let busy =
-        "POST /stats/flowentry/add HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\n{";
+    let busy = "POST /read HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\n{";
     let held: Vec<_> = (0..MAX_CONNECTIONS + 20)
         .map(|_| {
-            let mut stream = std::net::TcpStream::connect(server.ryu_addresses()[0]).unwrap();
+            let mut stream = std::net::TcpStream::connect(server.guest_addresses()[0].1).unwrap();
             let _ = stream.write_all(busy.as_bytes());
             stream
         })

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use crate::lab::{Lab, Notes};
 use bellrock_api::{
-    App, Dpid, FlowMod, Handler, Match, Network, PacketIn, Port, Result, Switch, SwitchInfo, TVar,
-    ToSwitch, Verdict, Version, atomically,
+    App, Dpid, FlowMod, Handler, Match, Network, PacketIn, Port, Result, Switch, SwitchInfo,
+    ToSwitch, Verdict, Version,
 };
+use bellrock_transactions::{TVar, atomically, transaction};
 use bellrock_worker::TaskState;
 
 /// Notes when it is dropped.
@@ -362,7 +363,7 @@ impl App for Counting {
         let (its, packets) = (network.clone(), self.0.clone());
         network.spawn("every three packets", async move {
             loop {
-                its.transaction(|tx| {
+                transaction(|tx| {
                     let seen = tx.read(&packets)?;
                     tx.require(seen >= 3)?;
                     tx.write(&packets, seen - 3)

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{Path, State};
@@ -10,6 +9,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use bellrock_api::{Dpid, Port};
+use bellrock_northbound::guest::{GuestState, all_pages};
 use bellrock_query::{
     HostRow, LinkRow, ListHosts, ListLinks, ListSwitches, Operator, PortRow, QueryError, SwitchRow,
 };
@@ -17,12 +17,11 @@ use serde_json::{Value, json};
 
 use super::Failure;
 use super::stats::respond;
-use crate::answer::{Shared, all_pages};
 
 /// Number of hexadecimal digits of a datapath id in a path.
 const DPID_DIGITS: usize = 16;
 
-pub(super) fn router() -> Router<Arc<Shared>> {
+pub(super) fn router() -> Router<GuestState> {
     Router::new()
         .route("/v1.0/topology/switches", get(async |state| answer(state, None, switches).await))
         .route(
@@ -44,12 +43,12 @@ pub(super) fn router() -> Router<Arc<Shared>> {
 /// Makes the answer of a path from what is known of the network, for all switches or one.
 type Show = fn(&dyn Operator, &Ports, Option<Dpid>) -> Result<Vec<Value>, QueryError>;
 
-async fn answer(State(shared): State<Arc<Shared>>, dpid: Option<String>, show: Show) -> Response {
+async fn answer(State(state): State<GuestState>, dpid: Option<String>, show: Show) -> Response {
     let dpid = match dpid.map(|text| read(&text)).transpose() {
         Ok(dpid) => dpid,
         Err(failure) => return failure.into_response(),
     };
-    let shown = shared.ask_more("ryu", move |operator| {
+    let shown = state.ask(move |operator| {
         let ports = Ports::ask(operator)?;
         Ok(Ok(Value::Array(show(operator, &ports, dpid)?)))
     });

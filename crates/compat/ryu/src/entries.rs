@@ -1,7 +1,5 @@
 //! What changes switches: flows, groups, meters, ports, and messages of experimenters.
 
-use std::sync::Arc;
-
 use axum::Router;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -13,6 +11,7 @@ use bellrock_api::openflow::{
     GroupMod, GroupType, List, Match, MeterCommand, MeterFlags, MeterMod, Port, PortConfig,
     PortFeatures, PortMod, ToSwitch, Version,
 };
+use bellrock_northbound::guest::GuestState;
 use bellrock_query::{MessageBytes, MessageOutcome, MessageState, SendMessages, SwitchRef};
 use data_encoding::BASE64;
 use serde_json::{Map, Value};
@@ -24,13 +23,11 @@ use super::groups::{GROUP_TYPES, METER_FLAGS};
 use super::numbers::{GROUPS, METERS, TABLES, port_number};
 use super::stats::{flow_flags, read_match};
 use super::switch::Switch;
-use crate::access::Caller;
-use crate::answer::Shared;
 
 /// Packets that the switch does not buffer (`OFP_NO_BUFFER`).
 const NO_BUFFER: u32 = 0xffff_ffff;
 
-pub(super) fn router() -> Router<Arc<Shared>> {
+pub(super) fn router() -> Router<GuestState> {
     Router::new()
         .route("/stats/flowentry/{command}", post(flow_entry))
         .route("/stats/flowentry/clear/{dpid}", delete(clear))
@@ -52,16 +49,12 @@ struct Order<'a> {
 /// Makes the message of an order.
 type Make = fn(&Order<'_>) -> Result<MessageBytes, Failure>;
 
-async fn flow_entry(
-    state: State<Arc<Shared>>,
-    Path(command): Path<String>,
-    body: Body,
-) -> Response {
+async fn flow_entry(state: State<GuestState>, Path(command): Path<String>, body: Body) -> Response {
     order(state, body, command, None, flow_mod).await
 }
 
 async fn group_entry(
-    state: State<Arc<Shared>>,
+    state: State<GuestState>,
     Path(command): Path<String>,
     body: Body,
 ) -> Response {
@@ -69,26 +62,22 @@ async fn group_entry(
 }
 
 async fn meter_entry(
-    state: State<Arc<Shared>>,
+    state: State<GuestState>,
     Path(command): Path<String>,
     body: Body,
 ) -> Response {
     order(state, body, command, None, meter_mod).await
 }
 
-async fn port_entry(
-    state: State<Arc<Shared>>,
-    Path(command): Path<String>,
-    body: Body,
-) -> Response {
+async fn port_entry(state: State<GuestState>, Path(command): Path<String>, body: Body) -> Response {
     order(state, body, command, None, port_mod).await
 }
 
-async fn clear(state: State<Arc<Shared>>, Path(dpid): Path<String>, body: Body) -> Response {
+async fn clear(state: State<GuestState>, Path(dpid): Path<String>, body: Body) -> Response {
     order(state, body, String::new(), Some(dpid), delete_all).await
 }
 
-async fn experimenter(state: State<Arc<Shared>>, Path(dpid): Path<String>, body: Body) -> Response {
+async fn experimenter(state: State<GuestState>, Path(dpid): Path<String>, body: Body) -> Response {
     order(state, body, String::new(), Some(dpid), experimenter_message).await
 }
 
@@ -99,13 +88,13 @@ async fn role(_: Body) -> Response {
 
 /// Makes a message, sends it, and waits until the switch has carried it out.
 async fn order(
-    State(shared): State<Arc<Shared>>,
+    State(state): State<GuestState>,
     Body(body): Body,
     command: String,
     dpid: Option<String>,
     make: Make,
 ) -> Response {
-    let made = shared.ask_for_order("ryu", move |operator| {
+    let made = state.ask_for_order(move |operator| {
         let made = named_switch(&body, dpid).and_then(|dpid| {
             let switch = Switch::find(operator, &dpid)?;
             let ignored = Ignored::default();
@@ -123,7 +112,7 @@ async fn order(
         Err(problem) => return problem.into_response(),
     };
     let order = SendMessages { switch: SwitchRef::Dpid(dpid), messages: vec![message] };
-    match shared.order(Caller { token: None }, order).await {
+    match state.order(order).await {
         Ok(sent) => match sent.outcomes.iter().find_map(failure_of) {
             None => StatusCode::OK.into_response(),
             Some(failure) => failure.into_response(),

@@ -5,7 +5,7 @@
 //! on every link of a path, or change nothing.)
 //!
 //! ```
-//! use bellrock_api::{Interrupt, TVar, Transaction, atomically};
+//! use bellrock_transactions::{Interrupt, TVar, Transaction, atomically};
 //!
 //! /// Takes `rate` from each link of a path, or waits until all of them have so much.
 //! fn reserve(tx: &mut Transaction, path: &[TVar<u64>], rate: u64) -> Result<(), Interrupt> {
@@ -29,8 +29,8 @@
 //!
 //! # Where
 //! - [`atomically`] and [`try_atomically`] never wait: they are for handlers.
-//! - [`crate::Network::transaction`] and [`crate::Network::try_transaction`] are for tasks:
-//!   [`Transaction::retry`] suspends the task until a variable that was read has changed.
+//! - [`transaction`] and [`try_transaction`] are for tasks: [`Transaction::retry`] suspends the
+//!   task until a variable that was read has changed.
 //!
 //! # What a transaction sees
 //! The result is as if transactions ran one after the other. Values that were read are still
@@ -48,12 +48,17 @@
 //!   `&mut Transaction`.
 //! - Transactions are optimistic: one that another overtakes starts again. One of them always makes
 //!   progress, but short transactions can overtake a long one for as long as they keep coming. A
-//!   handler gives up after [`MAX_ATTEMPTS`] with [`Error::Contended`]; a task yields to other
-//!   tasks after every [`ATTEMPTS_PER_POLL`]. So keep transactions short, and keep a value that
-//!   changes often and independently in its own variable.
+//!   handler gives up after [`MAX_ATTEMPTS`] with [`TransactionError::Contended`]; a task yields to
+//!   other tasks after every [`ATTEMPTS_PER_POLL`]. So keep transactions short, and keep a value
+//!   that changes often and independently in its own variable.
 //! - A read costs some 130 ns, a change 250 ns: look-ups, a short lock of the variable, and an
 //!   allocation for a write. That fits what must change together. For data that is read for every
-//!   packet, use a [`crate::Watch`] or a table without locks.
+//!   packet, use a value that is replaced as a whole (`bellrock_api::Watch`), or a table without
+//!   locks.
+//!
+//! # What it is not
+//! Part of the packet path, or of the interface for apps. It knows no switch, no network and no
+//! other crate of Bellrock: apps and tasks use it, and nothing calls it for them.
 
 mod log;
 mod variable;
@@ -66,7 +71,6 @@ use std::task::Poll;
 
 use fast_stm as stm;
 
-use crate::{Error, Result};
 use log::{TransactionLog, WaitSet};
 pub use variable::TVar;
 
@@ -79,26 +83,21 @@ pub const ATTEMPTS_PER_POLL: usize = 64;
 /// Changes variables atomically.
 ///
 /// # Errors
-/// [`Error::WouldWait`] if the transaction [retries](Transaction::retry), since a handler cannot
-/// wait; [`Error::Contended`]. Nothing has changed then.
+/// [`TransactionError::WouldWait`] if the transaction [retries](Transaction::retry), since a
+/// handler cannot wait; [`TransactionError::Contended`]. Nothing has changed then.
 ///
 /// # Panics
 /// Inside another transaction.
 pub fn atomically<T>(
     body: impl Fn(&mut Transaction<'_>) -> Result<T, Interrupt>,
-) -> Result<T, Error> {
-    match run(MAX_ATTEMPTS, |tx| body(tx).map_err(Abort::<Infallible>::Interrupt)) {
-        RunOutcome::Done(value) => Ok(value),
-        RunOutcome::Waits(_) => Err(Error::WouldWait),
-        RunOutcome::Contended => Err(Error::Contended),
-        RunOutcome::Aborted(never) => match never {},
-    }
+) -> Result<T, TransactionError> {
+    try_atomically(|tx| body(tx).map_err(Abort::Interrupt))
 }
 
 /// Changes variables atomically, or fails with an error of the caller's.
 ///
 /// ```
-/// use bellrock_api::{TVar, TransactionError, try_atomically};
+/// use bellrock_transactions::{TVar, TransactionError, try_atomically};
 ///
 /// let (from, to) = (TVar::new(3_u32), TVar::new(0_u32));
 /// let moved = try_atomically(|tx| {
@@ -127,18 +126,28 @@ pub fn try_atomically<T, E>(
     }
 }
 
-/// See [`crate::Network::transaction`].
-pub(crate) async fn transaction<T>(
-    body: impl Fn(&mut Transaction<'_>) -> Result<T, Interrupt>,
-) -> T {
+/// Changes variables atomically, for tasks: [`Transaction::retry`] suspends the task until a
+/// variable that was read has changed.
+///
+/// A retry that has read nothing waits for ever.
+///
+/// # Panics
+/// Inside another transaction.
+pub async fn transaction<T>(body: impl Fn(&mut Transaction<'_>) -> Result<T, Interrupt>) -> T {
     match try_transaction(|tx| body(tx).map_err(Abort::<Infallible>::Interrupt)).await {
         Ok(value) => value,
         Err(never) => match never {},
     }
 }
 
-/// See [`crate::Network::try_transaction`].
-pub(crate) async fn try_transaction<T, E>(
+/// Like [`transaction`](fn@transaction), for a body that may fail with an error of the caller's.
+///
+/// # Errors
+/// The error of the [abort](Transaction::abort). Nothing has changed then.
+///
+/// # Panics
+/// Inside another transaction.
+pub async fn try_transaction<T, E>(
     body: impl Fn(&mut Transaction<'_>) -> Result<T, Abort<E>>,
 ) -> Result<T, E> {
     let mut waits = WaitSet::default();
@@ -161,9 +170,9 @@ pub(crate) async fn try_transaction<T, E>(
     .await
 }
 
-/// Why a transaction failed. Nothing has changed.
+/// Why a transaction failed. Nothing has changed. `E` is the error that it may be aborted with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TransactionError<E> {
+pub enum TransactionError<E = Infallible> {
     /// It retries, but a handler cannot wait.
     #[error("the transaction waits for another change, and a handler cannot wait")]
     WouldWait,

@@ -1,30 +1,30 @@
 //! Bodies of requests: objects whose fields are read one by one, with the name of each that is
 //! wrong.
 
+use std::cell::RefCell;
+
 use axum::extract::{FromRequest, Request};
 use bellrock_api::openflow::{Port, Version};
+use bellrock_northbound::guest::{GuestState, Problem};
 use serde_json::{Map, Value};
-use std::cell::RefCell;
-use std::sync::Arc;
+use tracing::debug;
 
 use super::Failure;
 use super::numbers::{Names, integer, port_of, ports};
-use crate::answer::{Shared, body_bytes};
-use crate::limits::MAX_LITERAL_NODES;
-use crate::problem::Problem;
-use tracing::debug;
+
+/// Maximum number of nodes in a literal of Python: values, lists and objects.
+pub const MAX_LITERAL_NODES: usize = 20_000;
 
 /// The body of a request: an object in JSON, or a literal of Python, which Ryu reads. Without a
 /// body: an empty object.
 pub(super) struct Body(pub(super) Map<String, Value>);
 
-impl FromRequest<Arc<Shared>> for Body {
+impl FromRequest<GuestState> for Body {
     type Rejection = axum::response::Response;
 
-    async fn from_request(request: Request, shared: &Arc<Shared>) -> Result<Self, Self::Rejection> {
+    async fn from_request(request: Request, state: &GuestState) -> Result<Self, Self::Rejection> {
         use axum::response::IntoResponse;
-        let bytes = body_bytes(request, shared).await.map_err(Problem::into_response)?;
-        let body = shared.parse(bytes, read).await.map_err(Problem::into_response)?;
+        let body = state.read_body(request, read).await.map_err(Problem::into_response)?;
         body.map(Body).map_err(Failure::into_response)
     }
 }

@@ -35,7 +35,7 @@ type PacketIn10<'py> = (u32, u32, u16, u16, u8, Bound<'py, PyBytes>);
 
 /// Parses and serialises what is usual, for os-ken's classes. `None` and `False`: it is not usual.
 #[pyclass(module = "bellrock._native", frozen)]
-pub(crate) struct OsKenCodec {
+pub struct OsKenCodec {
     v1_0: Version,
     v1_3: Version,
     names: Names,

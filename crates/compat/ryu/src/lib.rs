@@ -1,13 +1,17 @@
 //! The REST interface of Ryu 4.34 (`ofctl_rest` and `rest_topology`), for scripts and courses.
 //!
-//! It has a listener of its own, only on the loopback, and asks for no token: Ryu's scripts have
-//! none. It is a client of the operator like all others: requests and messages go to the switches
-//! as they are, so that flows have the cookies and priorities of the script.
+//! It is a [guest](bellrock_northbound::guest) of the HTTP server: it has a listener of its own,
+//! only on the loopback, and asks for no token, since Ryu's scripts have none. It is a client of
+//! the operator like all others: requests and messages go to the switches as they are, so that
+//! flows have the cookies and priorities of the script.
 //!
 //! Paths, fields and answers are those of Ryu 4.34, recorded in `vectors/ryu`. Fields that nobody
 //! reads are ignored, as Ryu does. Where Ryu guesses, this refuses: slips of the pen, unknown
 //! fields of matches, unknown actions, and values that are not possible. Errors have the status
 //! that Ryu gives, and a text that says what is wrong.
+//!
+//! # What it is not
+//! A second way to program flows: no app keeps what is sent here (docs/adr/0024-ryu-rest.md).
 
 mod actions;
 mod body;
@@ -20,22 +24,25 @@ mod switch;
 mod tables;
 mod topology;
 
-use std::sync::Arc;
+use std::net::SocketAddr;
 
 use axum::Router;
-use axum::extract::{Request, State};
-use axum::http::{StatusCode, header};
-use axum::middleware::Next;
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
+use bellrock_northbound::guest::{Guest, GuestState};
 use bellrock_query::{ErrorKind, QueryError};
 
-use crate::access::{self, Client};
-use crate::answer::Shared;
-use crate::problem::Problem;
+pub use body::MAX_LITERAL_NODES;
 
-/// The routes of the interface.
-pub(crate) fn router(shared: &Arc<Shared>) -> Router {
+/// The interface, for the HTTP server of a controller.
+#[must_use]
+pub fn interface(listen: Vec<SocketAddr>) -> Guest {
+    Guest { name: "the interface of Ryu", listen, routes: router }
+}
+
+/// Its routes.
+fn router() -> Router<GuestState> {
     Router::new()
         .merge(stats::router())
         .merge(entries::router())
@@ -46,27 +53,6 @@ pub(crate) fn router(shared: &Arc<Shared>) -> Router {
         .method_not_allowed_fallback(async || {
             Failure::new(StatusCode::NOT_FOUND, "this path has no such method")
         })
-        .layer(axum::middleware::from_fn_with_state(Arc::clone(shared), check))
-        .with_state(Arc::clone(shared))
-}
-
-/// Checks a request as everywhere, but for the token. Nobody asks for one here, so a page that a
-/// browser shows must not reach it: browsers name the page's origin.
-async fn check(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
-    shared.counters.requests();
-    let Some(client) = request.extensions().get::<Client>().copied() else {
-        return Problem::internal("the request has no remote address").into_response();
-    };
-    if let Err(problem) = access::check_client(&shared, client, None, &request) {
-        return problem.into_response();
-    }
-    let is_of_page = request.headers().contains_key(header::ORIGIN)
-        || request.headers().get("sec-fetch-site").is_some_and(|site| site != "none");
-    if is_of_page {
-        shared.counters.requests_forbidden();
-        return Problem::forbidden("pages of browsers may not use this interface").into_response();
-    }
-    access::within_time(&shared, next.run(request)).await
 }
 
 /// Why there is no answer: a status and a text.

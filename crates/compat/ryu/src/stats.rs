@@ -1,7 +1,5 @@
 //! What switches report: `/stats/...` with GET, and with POST for a part of the flows.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::Router;
 use axum::extract::{Path, State};
@@ -12,6 +10,7 @@ use bellrock_api::openflow::{
     PortDesc, PortStats, QueueProperty, QueueStats, QueueStatsRequest, ReplyBody, RequestBody,
     RoleKind, RoleMessage, ToSwitch, Version,
 };
+use bellrock_northbound::guest::{GuestState, Problem, all_pages};
 use bellrock_query::{ListSwitches, SwitchRow};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -26,13 +25,11 @@ use super::numbers::{
 use super::switch::Switch;
 use super::tables::{table, table_features};
 use super::{Failure, actions, matching};
-use crate::answer::{Shared, all_pages};
-use crate::problem::Problem;
 
 /// Maximum length of a flow in a reply, in bytes: that of a message.
 const MAX_FLOW_BYTES: usize = bellrock_api::openflow::MAX_MESSAGE_LEN;
 
-pub(super) fn router() -> Router<Arc<Shared>> {
+pub(super) fn router() -> Router<GuestState> {
     Router::new()
         .route("/stats/switches", get(switches))
         .route("/stats/desc/{dpid}", reading(description))
@@ -110,24 +107,24 @@ fn number_of(text: Option<&str>, what: &str) -> Result<Option<u32>, Failure> {
 /// Makes the answer of a path.
 type Show = fn(&Switch<'_>, &Asked) -> Result<Value, Failure>;
 
-fn reading(show: Show) -> MethodRouter<Arc<Shared>> {
-    get(async move |State(shared): State<Arc<Shared>>, Path(parts): Path<Parts>| {
-        answer(&shared, Asked { parts, filter: Map::new() }, show).await
+fn reading(show: Show) -> MethodRouter<GuestState> {
+    get(async move |State(state): State<GuestState>, Path(parts): Path<Parts>| {
+        answer(&state, Asked { parts, filter: Map::new() }, show).await
     })
 }
 
-fn filtered(show: Show) -> MethodRouter<Arc<Shared>> {
-    let ask = async move |State(shared): State<Arc<Shared>>,
+fn filtered(show: Show) -> MethodRouter<GuestState> {
+    let ask = async move |State(state): State<GuestState>,
                           Path(parts): Path<Parts>,
                           Body(filter): Body| {
-        answer(&shared, Asked { parts, filter }, show).await
+        answer(&state, Asked { parts, filter }, show).await
     };
     get(ask).post(ask)
 }
 
 /// Asks the switch, and answers with an object that has its number as the only key.
-async fn answer(shared: &Shared, asked: Asked, show: Show) -> Response {
-    let shown = shared.ask_switch("ryu", move |operator| {
+async fn answer(state: &GuestState, asked: Asked, show: Show) -> Response {
+    let shown = state.ask_switch(move |operator| {
         let shown = Switch::find(operator, &asked.parts.dpid)
             .and_then(|switch| Ok((switch.dpid, or_nothing(show(&switch, &asked))?)));
         Ok(shown.map(|(dpid, value)| json!({dpid.0.to_string(): value})))
@@ -152,8 +149,8 @@ pub(super) fn respond(shown: Result<Result<Value, Failure>, Problem>) -> Respons
     }
 }
 
-async fn switches(State(shared): State<Arc<Shared>>) -> Response {
-    let shown = shared.ask_more("ryu", |operator| {
+async fn switches(State(state): State<GuestState>) -> Response {
+    let shown = state.ask(|operator| {
         let rows = all_pages(|page| operator.ask(ListSwitches { switch: None, page }))?;
         let up = rows.into_iter().filter(SwitchRow::is_reachable).map(|row| row.dpid.0);
         Ok(Ok(up.collect()))

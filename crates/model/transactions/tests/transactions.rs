@@ -10,10 +10,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 
-use bellrock_api::runtime::EmptyNetwork;
-use bellrock_api::{
-    ATTEMPTS_PER_POLL, Abort, Error, Interrupt, MAX_ATTEMPTS, Result, TVar, Transaction,
-    TransactionError, atomically, try_atomically,
+use bellrock_transactions::{
+    ATTEMPTS_PER_POLL, Abort, Interrupt, MAX_ATTEMPTS, TVar, Transaction, TransactionError,
+    atomically, transaction, try_atomically, try_transaction,
 };
 use proptest::prelude::*;
 
@@ -82,7 +81,7 @@ fn a_retry_in_a_handler_is_an_error_and_changes_nothing() {
         give(tx, &a, 5)?;
         take(tx, &b, 5)
     });
-    assert_eq!(result, Err(Error::WouldWait));
+    assert_eq!(result, Err(TransactionError::WouldWait));
     assert_eq!((a.load(), b.load()), (0, 0));
 }
 
@@ -156,7 +155,7 @@ fn or_else_nests_on_both_sides() {
         )
     };
     assert_eq!([atomically(any), atomically(any)], [Ok(()); 2]);
-    assert_eq!(atomically(any), Err(Error::WouldWait));
+    assert_eq!(atomically(any), Err(TransactionError::WouldWait));
     assert_eq!(pots.map(|pot| pot.load()), [0; 4]);
 }
 
@@ -215,19 +214,21 @@ fn a_transaction_that_is_always_overtaken_gives_up_in_a_handler() {
         assert!(matches!(thread::spawn(other).join(), Ok(Ok(()))));
         tx.write(&a, seen)
     });
-    assert_eq!((result, runs.get(), a.load()), (Err(Error::Contended), MAX_ATTEMPTS, MAX_ATTEMPTS));
+    assert_eq!(
+        (result, runs.get(), a.load()),
+        (Err(TransactionError::Contended), MAX_ATTEMPTS, MAX_ATTEMPTS)
+    );
 }
 
 #[test]
 fn a_task_sleeps_until_a_variable_that_it_read_has_changed() {
-    let network = EmptyNetwork::network();
     let (a, b, other) = (TVar::new(0), TVar::new(0), TVar::new(0));
     let woken = Arc::default();
     let both = |tx: &mut Transaction<'_>| {
         take(tx, &a, 1)?;
         take(tx, &b, 1)
     };
-    let mut task = pin!(network.transaction(both));
+    let mut task = pin!(transaction(both));
     assert!(poll(task.as_mut(), &woken).is_pending());
     assert_eq!(atomically(|tx| give(tx, &other, 1)), Ok(()));
     // The task has not read b.
@@ -240,12 +241,21 @@ fn a_task_sleeps_until_a_variable_that_it_read_has_changed() {
 }
 
 #[test]
+fn an_error_ends_the_transaction_of_a_task() {
+    let a = TVar::new(7);
+    let result: Result<(), &str> = block_on(try_transaction(|tx| {
+        tx.write(&a, 8)?;
+        tx.abort("no")
+    }));
+    assert_eq!((result, a.load()), (Err("no"), 7));
+}
+
+#[test]
 fn a_task_that_goes_neither_way_waits_for_both() {
-    let network = EmptyNetwork::network();
     let pots = [TVar::new(0), TVar::new(0)];
     for pot in &pots {
         let woken = Arc::default();
-        let mut task = pin!(network.transaction(|tx| {
+        let mut task = pin!(transaction(|tx| {
             tx.or_else(|tx| take(tx, &pots[0], 1), |tx| take(tx, &pots[1], 1))
         }));
         assert!(poll(task.as_mut(), &woken).is_pending());
@@ -257,11 +267,10 @@ fn a_task_that_goes_neither_way_waits_for_both() {
 
 #[test]
 fn a_task_that_is_dropped_waits_no_longer() {
-    let network = EmptyNetwork::network();
     let a = TVar::new(0);
     let woken = Arc::<Woken>::default();
     for _ in 0..3 {
-        let mut task = Box::pin(network.transaction(|tx| take(tx, &a, 1)));
+        let mut task = Box::pin(transaction(|tx| take(tx, &a, 1)));
         assert!(poll(task.as_mut(), &woken).is_pending());
         assert!(poll(task.as_mut(), &woken).is_pending());
     }
@@ -270,10 +279,9 @@ fn a_task_that_is_dropped_waits_no_longer() {
 
 #[test]
 fn a_task_that_is_overtaken_lets_the_others_run() {
-    let network = EmptyNetwork::network();
     let a = TVar::new(0);
     let (runs, woken) = (Cell::new(0), Arc::default());
-    let mut task = pin!(network.transaction(|tx| {
+    let mut task = pin!(transaction(|tx| {
         runs.set(runs.get() + 1);
         let seen = tx.read(&a)?;
         if runs.get() <= ATTEMPTS_PER_POLL {
@@ -290,20 +298,19 @@ fn a_task_that_is_overtaken_lets_the_others_run() {
 
 #[test]
 fn no_wake_up_is_lost_between_threads() {
-    let network = EmptyNetwork::network();
     const ROUNDS: u32 = 2_000;
     let (ping, pong) = (TVar::new(0), TVar::new(0));
     thread::scope(|scope| {
-        let (mine, theirs, network) = (&ping, &pong, &network);
+        let (mine, theirs) = (&ping, &pong);
         scope.spawn(move || {
             (0..ROUNDS).for_each(|_| {
-                block_on(network.transaction(|tx| take(tx, mine, 1)));
-                block_on(network.transaction(|tx| give(tx, theirs, 1)));
+                block_on(transaction(|tx| take(tx, mine, 1)));
+                block_on(transaction(|tx| give(tx, theirs, 1)));
             });
         });
         (0..ROUNDS).for_each(|_| {
-            block_on(network.transaction(|tx| give(tx, &ping, 1)));
-            block_on(network.transaction(|tx| take(tx, &pong, 1)));
+            block_on(transaction(|tx| give(tx, &ping, 1)));
+            block_on(transaction(|tx| take(tx, &pong, 1)));
         });
     });
     assert_eq!((ping.load(), pong.load()), (0, 0));
@@ -343,7 +350,7 @@ proptest! {
                 tx.or_else(|tx| take(tx, &accounts[a], amount), |tx| take(tx, &accounts[b], amount))?;
                 give(tx, &accounts[to], amount)
             });
-            assert!(matches!(done, Ok(()) | Err(Error::WouldWait)), "{done:?}");
+            assert!(matches!(done, Ok(()) | Err(TransactionError::WouldWait)), "{done:?}");
             assert_eq!(sum(), Ok(START * ACCOUNTS as u32));
         };
         thread::scope(|scope| {

@@ -5,7 +5,7 @@
 //! read. Frames with others than these, or with ports for which it reads further, are read by the
 //! library at once, as before, so that its exceptions come where they came.
 
-use bellrock::packet::{EthHeader, VlanTag, eth_type};
+use bellrock_api::packet::{EthHeader, VlanTag, eth_type};
 
 /// Headers that the library reads, as bits.
 pub(super) const ETHERNET: u32 = 1;

@@ -7,22 +7,22 @@ use std::task::Waker;
 
 use fast_stm as stm;
 
-use super::variable::{AnyTVar, Value};
+use crate::variable::{AnyTVar, Value};
 
 /// The reads and writes of a run, by the numbers of the variables.
 #[derive(Default)]
-pub(super) struct TransactionLog {
+pub(crate) struct TransactionLog {
     /// Values that other transactions published, with those that an abandoned branch of `or_else`
     /// read.
     read: BTreeMap<u64, (Arc<AnyTVar>, Value)>,
     written: Written,
 }
 
-pub(super) type Written = BTreeMap<u64, Arc<AnyTVar>>;
+pub(crate) type Written = BTreeMap<u64, Arc<AnyTVar>>;
 
 impl TransactionLog {
     /// Notes a read.
-    pub(super) fn read(&mut self, slot: &Arc<AnyTVar>, value: &Value) {
+    pub(crate) fn read(&mut self, slot: &Arc<AnyTVar>, value: &Value) {
         // A run does not depend on its own writes.
         if !self.written.contains_key(&slot.number) {
             let read = || (Arc::clone(slot), Arc::clone(value));
@@ -31,22 +31,22 @@ impl TransactionLog {
     }
 
     /// Notes a write.
-    pub(super) fn wrote(&mut self, slot: &Arc<AnyTVar>) {
+    pub(crate) fn wrote(&mut self, slot: &Arc<AnyTVar>) {
         self.written.entry(slot.number).or_insert_with(|| Arc::clone(slot));
     }
 
     /// The writes so far.
-    pub(super) fn written(&self) -> Written {
+    pub(crate) fn written(&self) -> Written {
         self.written.clone()
     }
 
     /// Restores an earlier set of writes.
-    pub(super) fn take_back(&mut self, written: &Written) {
+    pub(crate) fn take_back(&mut self, written: &Written) {
         self.written.clone_from(written);
     }
 
     /// Makes the commit depend on all reads so far: it fails if one of their values has changed.
-    pub(super) fn depend(&self, stm: &mut stm::Transaction) -> Result<(), stm::StmError> {
+    pub(crate) fn depend(&self, stm: &mut stm::Transaction) -> Result<(), stm::StmError> {
         for (number, (slot, seen)) in &self.read {
             let own = self.written.contains_key(number);
             if !own && !Arc::ptr_eq(&stm.read(&slot.value)?, seen) {
@@ -58,18 +58,18 @@ impl TransactionLog {
 
     /// Whether all values that were read are still current. Then they all were current at one
     /// moment: right after the last read.
-    pub(super) fn is_current(&self) -> bool {
+    pub(crate) fn is_current(&self) -> bool {
         self.read.values().all(|(slot, seen)| slot.has(seen))
     }
 
     /// Wakes the tasks that wait for the written variables, after the commit.
-    pub(super) fn wake(&self) {
+    pub(crate) fn wake(&self) {
         self.written.values().for_each(|slot| slot.wake());
     }
 }
 
 /// The variables that a suspended transaction waits for.
-pub(super) struct WaitSet {
+pub(crate) struct WaitSet {
     who: u64,
     slots: Vec<Arc<AnyTVar>>,
 }
@@ -83,7 +83,7 @@ impl Default for WaitSet {
 
 impl WaitSet {
     /// Waits for a change of any variable that was read, and for nothing else.
-    pub(super) fn wait_for(&mut self, log: &TransactionLog, waker: &Waker) {
+    pub(crate) fn wait_for(&mut self, log: &TransactionLog, waker: &Waker) {
         self.end();
         for (slot, _) in log.read.values() {
             slot.wait(self.who, waker);

@@ -7,6 +7,11 @@
 //!
 //! What is answered is os-ken's answer, byte for byte. Where os-ken differs from the specification,
 //! so does this: crate `openflow` cannot be used for that, since it refuses what it should.
+//!
+//! # What it is not
+//! A module of Python: `bellrock-python` exports [`OsKenCodec`] in `bellrock._native`. Connections,
+//! threads and the rest of os-ken's engine are elsewhere: raw connections in `bellrock-python`, and
+//! `python/bellrock/osken/`.
 
 mod action;
 mod codec;
@@ -17,4 +22,4 @@ mod oxm;
 mod text;
 mod value;
 
-pub(crate) use codec::OsKenCodec;
+pub use codec::OsKenCodec;

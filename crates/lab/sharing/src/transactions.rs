@@ -8,10 +8,9 @@ use std::ops::ControlFlow;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bellrock_api::{TVar, atomically};
+use bellrock_apps::global_learning::GlobalTable;
 use bellrock_tables::{Budget, Hashed, NotReplaced, Seed, SharedInsert};
-
-use super::GlobalTable;
+use bellrock_transactions::{TVar, atomically};
 
 /// Average number of entries in a bucket of a full table.
 const ENTRIES_PER_BUCKET: usize = 4;

@@ -3,16 +3,15 @@
 use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Waker;
 
 use fast_stm as stm;
 
-use crate::waiting::wake;
-
 /// Any value. Each write makes a new one, so values at the same address are the same.
-pub(super) type Value = Arc<dyn Any + Send + Sync>;
+pub(crate) type Value = Arc<dyn Any + Send + Sync>;
 
 /// A variable that transactions read and write. Cheap to clone: all clones are one variable.
 pub struct TVar<T> {
@@ -21,12 +20,12 @@ pub struct TVar<T> {
 }
 
 /// A variable without its type.
-pub(super) struct AnyTVar {
+pub(crate) struct AnyTVar {
     /// Its number in the order of creation. It makes the order in which tasks are woken independent
     /// of addresses.
-    pub(super) number: u64,
-    pub(super) value: stm::TVar<Value>,
-    /// Tasks that wait for a change, with the number of each one's [`super::Waits`].
+    pub(crate) number: u64,
+    pub(crate) value: stm::TVar<Value>,
+    /// Tasks that wait for a change, with the number of each one's [`crate::log::WaitSet`].
     waiting: Mutex<Vec<(u64, Waker)>>,
 }
 
@@ -50,16 +49,16 @@ impl<T: Send + Sync + 'static> TVar<T> {
         T::clone(&*Self::typed(self.slot.value.read_atomic()))
     }
 
-    pub(super) fn stm(&self) -> &stm::TVar<Value> {
+    pub(crate) fn stm(&self) -> &stm::TVar<Value> {
         &self.slot.value
     }
 
-    pub(super) fn slot(&self) -> &Arc<AnyTVar> {
+    pub(crate) fn slot(&self) -> &Arc<AnyTVar> {
         &self.slot
     }
 
     /// Converts a value of this variable back to its type.
-    pub(super) fn typed(value: Value) -> Arc<T> {
+    pub(crate) fn typed(value: Value) -> Arc<T> {
         match value.downcast() {
             Ok(value) => value,
             Err(_) => unreachable!("only values of this type are ever written to this variable"),
@@ -87,22 +86,22 @@ impl<T: Clone + fmt::Debug + Send + Sync + 'static> fmt::Debug for TVar<T> {
 
 impl AnyTVar {
     /// Whether this is the current value.
-    pub(super) fn has(&self, value: &Value) -> bool {
+    pub(crate) fn has(&self, value: &Value) -> bool {
         Arc::ptr_eq(&self.value.read_atomic(), value)
     }
 
     /// Wakes `waker` at the next change.
-    pub(super) fn wait(&self, who: u64, waker: &Waker) {
+    pub(crate) fn wait(&self, who: u64, waker: &Waker) {
         self.waiting().push((who, waker.clone()));
     }
 
     /// Ends the wait of `who`.
-    pub(super) fn forget(&self, who: u64) {
+    pub(crate) fn forget(&self, who: u64) {
         self.waiting().retain(|(waits, _)| *waits != who);
     }
 
     /// Wakes the waiting tasks after a change.
-    pub(super) fn wake(&self) {
+    pub(crate) fn wake(&self) {
         let woken = std::mem::take(&mut *self.waiting());
         woken.into_iter().for_each(|(_, waker)| wake(waker));
     }
@@ -110,5 +109,14 @@ impl AnyTVar {
     /// A panic under this lock leaves the list consistent: each change is one call.
     fn waiting(&self) -> std::sync::MutexGuard<'_, Vec<(u64, Waker)>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Wakes a task. A panic of its waker, which may be code of an app, does not reach the writer,
+/// which may be a worker's thread.
+fn wake(waker: Waker) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
+        // Its `Drop` is code of the app too.
+        std::mem::forget(panic);
     }
 }
