@@ -124,6 +124,12 @@ impl<T: GlobalTable> Default for GlobalLearning<T> {
 
 const NAME: &str = "global_learning";
 
+crate::boxed::boxed!(
+    GlobalLearning<SharedTable>,
+    GlobalLearning<InMutex>,
+    GlobalLearning<InTransactions>
+);
+
 impl<T: GlobalTable> App for GlobalLearning<T> {
     type Handler = LearningSwitch<GlobalHosts<T>>;
 
