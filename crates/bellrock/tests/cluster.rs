@@ -219,7 +219,7 @@ fn an_order_at_a_node_that_does_not_serve_says_that_others_carry_it_out() {
         (Arc::new(Fake::default()), BlockLists::default(), StaticEntries::default());
     let node = Arc::<Fake>::clone(&fake);
     let builder = Controller::builder().app(Quarantine::new(&lists)).app(Static::new(&entries));
-    let builder = builder.block_lists(&lists).static_entries(&entries);
+    let builder = builder.orders(&lists).static_entries(&entries);
     let builder = builder.shared_config(Arc::new(AnyConfig)).cluster_handle(node);
     let controller = builder.workers(1).listen(([127, 0, 0, 1], 0)).start().unwrap();
     assert_eq!(order(&controller), (vec![None; 4], 1), "the other node blocks it at its switch");

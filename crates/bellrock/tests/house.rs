@@ -32,7 +32,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("transactions", &[]),
     ("services", &["openflow", "api", "tables"]),
     ("book", &["openflow", "api"]),
-    ("apps", &["openflow", "api", "tables", "services", "book"]),
+    ("apps", &["openflow", "api", "tables", "services", "book", "query"]),
     ("detached", &["openflow", "api"]),
     ("fabric", &["openflow", "api", "services"]),
     ("worker", &["openflow", "session", "api", "tables"]),
@@ -89,7 +89,8 @@ const NEVER: &[(&str, &[&[&str]])] = &[
     ("transactions", &[ASYNC, SOCKETS, LOGGERS, CLOCKS, HTTP, STORES, PYTHON, COMMAND]),
     ("services", &[ASYNC, SOCKETS, HTTP, STORES, PYTHON, COMMAND]),
     ("book", &[ASYNC, SOCKETS, HTTP, STORES, PYTHON, COMMAND_LINE]),
-    ("apps", &[ASYNC, SOCKETS, HTTP, STORES, PYTHON, COMMAND]),
+    // Its feature `orders` has the types of `query`, which are written as JSON.
+    ("apps", &[ASYNC, SOCKETS, HTTP, STORES, PYTHON, COMMAND_LINE]),
     ("detached", &[ASYNC, SOCKETS, LOGGERS, HTTP, STORES, PYTHON, COMMAND]),
     ("fabric", &[ASYNC, SOCKETS, LOGGERS, CLOCKS, HTTP, STORES, PYTHON, COMMAND]),
     ("worker", &[&["tokio", "async-std", "smol"], SOCKETS, HTTP, STORES, PYTHON, COMMAND]),
@@ -149,6 +150,16 @@ const IMPURE_WORDS: &[&str] = &[
     "eprintln!",
     "dbg!",
 ];
+
+/// Apps that take orders: the folder of each in the crate `apps`, and its words.
+const ORDERED_APPS: [(&str, &[&str]); 3] = [
+    ("quarantine", &["quarantine", "Quarantine", "BlockLists"]),
+    ("bandwidth", &["reservations", "Reservations"]),
+    ("provisioning", &["circuits", "Circuits"]),
+];
+
+/// Maximum number of source files outside its folder that name such an app.
+const MAX_FILES_OF_AN_APP: usize = 8;
 
 /// Folders of unit tests, which may use threads and print.
 const TEST_FOLDERS: &[&str] = &["tests", "simulation"];
@@ -398,6 +409,40 @@ fn files_are_of_a_size_that_can_be_read() {
             assert!(!line.contains('\t'), "{path}:{}: a tab", number + 1);
         }
         assert!(text.starts_with("//!"), "{path} does not begin by saying what it is");
+    }
+}
+
+/// docs/adr/0048 has the places. One more is a part of the house that knows one app by name, where
+/// it should go through all of them.
+#[test]
+fn an_app_that_takes_orders_is_named_in_few_files() {
+    let house = House::read();
+    let apps = house.folder("apps").join("src");
+    let is_test = |path: &Path| {
+        let is_in_folder =
+            path.iter().any(|part| TEST_FOLDERS.iter().chain(&["benches"]).any(|it| part == *it));
+        is_in_folder || path.ends_with("tests.rs")
+    };
+    let mut files = sources(&house.root.join("crates"));
+    files.retain(|(path, _)| !is_test(path));
+    for (folder, words) in ORDERED_APPS {
+        let own = apps.join(folder);
+        let names_it = |text: &str| {
+            let mut lines = code_lines(text);
+            let is_word = |word: &str| words.contains(&word);
+            lines.any(|(_, line)| {
+                line.split(|c: char| !c.is_alphanumeric() && c != '_').any(is_word)
+            })
+        };
+        let named: Vec<_> = files.iter().filter(|(_, text)| names_it(text)).collect();
+        let (inside, outside): (Vec<_>, Vec<_>) =
+            named.into_iter().map(|(path, _)| path).partition(|path| path.starts_with(&own));
+        assert!(!inside.is_empty() && outside.len() > 3, "the files of `{folder}` were found");
+        assert!(
+            outside.len() <= MAX_FILES_OF_AN_APP,
+            "`{folder}` is named in {} files outside of its folder: {outside:#?}",
+            outside.len()
+        );
     }
 }
 

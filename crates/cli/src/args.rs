@@ -16,16 +16,14 @@ use super::declared::DeclaredList;
 use super::doctor::DoctorArgs;
 use super::documents::{CompletionsArgs, ManualPagesArgs};
 use super::new::NewArgs;
-use super::operate::bandwidth::{ReleaseArgs, ReserveArgs};
+use super::operate::AppCommand;
 use super::operate::clean::CleanArgs;
 use super::operate::cluster::ClusterArgs;
 use super::operate::flows::FlowsArgs;
 use super::operate::identities::IdentitiesArgs;
 use super::operate::messages::{RequestArgs, SendArgs};
 use super::operate::ports::Ports;
-use super::operate::quarantine::QuarantineArgs;
 use super::operate::relays::RelaysArgs;
-use super::operate::static_entries::StaticArgs;
 use super::overrides::Overrides;
 use super::pki::PkiArgs;
 use super::python::OskenArgs;
@@ -59,7 +57,7 @@ Examples:
   bellrock hosts                                the hosts and their ports
   bellrock flows a1                             the flows of the switch a1, and their apps
   bellrock ports a1                             the ports of the switch a1, and their counters
-  bellrock quarantine add 10.0.0.7              drop all packets of a host at every switch
+  bellrock events --follow                      what happens in the network, as it happens
   bellrock demo                                 a controller and a network, in this terminal
   bellrock emulate --topology tree:3,3          an emulated network, with a prompt
 
@@ -111,14 +109,8 @@ pub(super) enum Command {
     ///
     /// Since the controller started. The quantiles are upper bounds.
     Latencies(Ask),
-    Quarantine(QuarantineArgs),
-    Static(StaticArgs),
-    /// List the configured circuits and their states
-    Circuits(Ask),
-    Reserve(ReserveArgs),
-    Release(ReleaseArgs),
-    /// List the reserved bandwidth
-    Reservations(Ask),
+    #[command(flatten)]
+    OfApp(AppCommand),
     Relays(RelaysArgs),
     Identities(IdentitiesArgs),
     Cluster(ClusterArgs),
@@ -172,9 +164,9 @@ pub(super) struct EventsArgs {
 
 /// Make the running controller read its configuration again
 ///
-/// Names, circuits, the block list, rates, the log level and certificates change while it runs. If
-/// anything is wrong, or needs a restart, nothing changes, and the exit status is 1. Files with
-/// other content than before are named, such as a renewed certificate.
+/// Settings with (live) in `bellrock config` change while it runs, such as names, rates and
+/// certificates. If anything is wrong, or needs a restart, nothing changes, and the command fails
+/// with status 1. Files with other content than before are named, such as a renewed certificate.
 #[derive(Debug, Args)]
 pub(super) struct ReloadArgs {
     /// Only list what would change

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use bellrock_control::{AskError, Client, default_path};
 use bellrock_query::{
-    BlockedList, EventRow, FollowEvents, GetStatus, GetTopology, ListBlocked, ListEvents,
-    ListLinks, ListSwitches, MAX_EVENTS_WAIT_MS, Page, Query, QueryError, Request, Rows,
+    EventRow, FollowEvents, GetStatus, GetTopology, ListEvents, ListLinks, ListSwitches,
+    MAX_EVENTS_WAIT_MS, Page, Query, QueryError, Request, Rows,
 };
 use clap::Args;
 use serde::Serialize;
@@ -151,21 +151,6 @@ pub(crate) fn links(args: &Ask) -> Result<(), Failure> {
     print_answer(args, &rows, |rows| show::links(rows))
 }
 
-/// Asks the controller for all blocked hosts, and prints them.
-pub(crate) fn blocked(args: &Ask) -> Result<(), Failure> {
-    let client = client(args)?;
-    let ask = |skip| client.ask(ListBlocked { page: Page::largest(skip) });
-    let mut list: BlockedList = ask(0)?;
-    while list.hosts.rows.len() < list.hosts.total {
-        let mut next = ask(list.hosts.rows.len())?;
-        if next.hosts.rows.is_empty() {
-            break;
-        }
-        list.hosts.rows.append(&mut next.hosts.rows);
-    }
-    print_answer(args, &list, show::blocked)
-}
-
 /// Prints the latest events, and then each event as it happens, until nobody reads the output.
 pub(crate) fn follow_events(args: &Ask) -> Result<(), Failure> {
     let client = client(args)?;
@@ -191,7 +176,8 @@ pub(crate) fn follow_events(args: &Ask) -> Result<(), Failure> {
     Ok(())
 }
 
-fn client(args: &Ask) -> Result<Client, Failure> {
+/// The client of the control socket.
+pub(crate) fn client(args: &Ask) -> Result<Client, Failure> {
     Ok(Client::new(match args.control.as_deref() {
         None | Some("" | "auto") => default_path()?,
         Some("none") => {
@@ -203,7 +189,8 @@ fn client(args: &Ask) -> Result<Client, Failure> {
     }))
 }
 
-fn print_answer<A: Serialize>(
+/// Prints an answer as text or as JSON.
+pub(crate) fn print_answer<A: Serialize>(
     args: &Ask,
     answer: &A,
     show: impl FnOnce(&A) -> String,

@@ -6,6 +6,7 @@ use bellrock_query::{
 };
 use bellrock_tools::terminal::wide_table;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::Failure;
@@ -104,6 +105,12 @@ impl DeclaredList {
     }
 }
 
+/// The row of an answer, as its list shows it.
+pub(crate) fn row<T: Serialize>(list: &List, row: &T) -> String {
+    // It came as JSON.
+    table(list, &[serde_json::to_value(row).unwrap_or_default()])
+}
+
 fn table(list: &List, rows: &[Value]) -> String {
     if rows.is_empty() {
         return format!("{}\n", list.none);
@@ -114,15 +121,25 @@ fn table(list: &List, rows: &[Value]) -> String {
 }
 
 /// A cell of a table.
-fn cell(Column { field, cell, .. }: &Column, row: &Value) -> String {
+fn cell(Column { field, cell, none, .. }: &Column, row: &Value) -> String {
     let value = &row[field];
     match (cell, value.as_u64()) {
         (Cell::Switch, _) if row["switch_name"].is_string() => plain(&row["switch_name"]),
         (Cell::Duration, Some(seconds)) => duration(seconds),
         (Cell::Rate, Some(rate)) => Kbps(rate).to_string(),
-        _ if value.is_null() => "-".to_owned(),
+        (Cell::Counted([none, _, _]), Some(0)) => (*none).to_owned(),
+        (Cell::Counted([_, one, _]), Some(1)) => (*one).to_owned(),
+        (Cell::Counted([_, _, more]), Some(n)) => format!("{n} {more}"),
+        (Cell::Words, _) => joined(value, " "),
+        _ if value.is_null() => (*none).to_owned(),
         _ => plain(value),
     }
+}
+
+/// The parts of a list as text.
+fn joined(list: &Value, between: &str) -> String {
+    let parts = list.as_array().into_iter().flatten().map(plain);
+    parts.collect::<Vec<_>>().join(between)
 }
 
 /// The rows as CSV (RFC 4180), with the names of fields as the head, and all values as they are.
@@ -144,7 +161,7 @@ fn plain(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => printable(text),
-        Value::Array(parts) => parts.iter().map(plain).collect::<Vec<_>>().join("; "),
+        Value::Array(_) => joined(value, "; "),
         other => other.to_string(),
     }
 }
@@ -195,6 +212,30 @@ core, 1  2     1      10M    7           700       -       1m 5s
             [Column::new("S", "switch_name", Cell::Plain), list.columns[6], list.columns[7]];
         let text = csv(&columns, &[row]);
         assert_eq!(text, "switch_name,tx_errors,age_seconds\r\n\"core, 1\",,65\r\n");
+    }
+
+    #[test]
+    fn a_number_may_stand_in_words_and_a_missing_value_has_its_own() {
+        let row = |why: Option<&str>, bare: Option<u32>, state: &str| {
+            json!({
+                "name": "blue", "state": state, "endpoints": ["a1:4", "a2:3"], "path": ["a1:1"],
+                "why": why, "bare_links": bare,
+            })
+        };
+        let rows = [
+            row(None, Some(0), "up"),
+            row(None, Some(1), "up"),
+            row(None, Some(3), "up"),
+            row(Some("no path"), None, "down"),
+        ];
+        let expected = "\
+CIRCUIT  STATE  ENDPOINTS  PATH  DETOURS                   REMARK
+blue     up     a1:4 a2:3  a1:1  any one link may fail
+blue     up     a1:4 a2:3  a1:1  1 link without a detour
+blue     up     a1:4 a2:3  a1:1  3 links without a detour
+blue     down   a1:4 a2:3  a1:1  -                         no path
+";
+        assert_eq!(table(&bellrock_query::CircuitRow::LIST, &rows), expected);
     }
 
     #[test]

@@ -33,10 +33,8 @@ use bellrock_tools::terminal;
 use clap::Parser;
 
 use args::{Cli, Command, EventsArgs, HostsArgs, Run};
-use ask::{Ask, ask, ask_all, ask_for};
+use ask::{ask, ask_all, ask_for};
 use operate::identities::IdentitiesCommand;
-use operate::quarantine::QuarantineOrder;
-use operate::static_entries::StaticCommand;
 
 /// Exit status of a command that only lists changes of settings, if one of them needs a restart.
 const NEEDS_RESTART: u8 = 3;
@@ -136,46 +134,7 @@ fn main() -> ExitCode {
         Command::Latencies(asked) => {
             ask(&asked, query::ListLatencies {}, |rows| show::latencies(rows))
         }
-        Command::Quarantine(asked) => match &asked.order {
-            QuarantineOrder::Add(added) => {
-                let order = query::Block { host: added.host.clone() };
-                ask::order(&added.ask, order, show::quarantine, problems::quarantine)
-            }
-            QuarantineOrder::Remove(removed) => {
-                let order = query::Unblock { host: removed.host.clone() };
-                ask(&removed.ask, order, show::quarantine)
-            }
-            QuarantineOrder::List(asked) => ask::blocked(asked),
-        },
-        Command::Static(asked) => match &asked.order {
-            StaticCommand::Add(added) => {
-                set_static(&added.ask, added.order(), operate::static_entries::argument)
-            }
-            StaticCommand::Apply(applied) => applied.order().and_then(|order| {
-                let names: Vec<_> = order.entries.iter().map(|it| it.name.clone()).collect();
-                let place = |field: &str| operate::static_entries::entry_and_field(&names, field);
-                set_static(&applied.ask, order, place)
-            }),
-            StaticCommand::Remove(removed) => set_static(&removed.ask, removed.order(), |_| None),
-            StaticCommand::List(list) => {
-                let text = |rows: &[_]| show::static_entries(rows, list.owner.as_deref());
-                ask_all(&list.ask, |page| list.query(page), text)
-            }
-        },
-        Command::Circuits(asked) => {
-            ask_all(&asked, |page| query::ListCircuits { page }, show::circuits)
-        }
-        Command::Reserve(asked) => {
-            let (asked, order) = asked.request();
-            ask(asked, order, |row| show::reservations(std::slice::from_ref(row)))
-        }
-        Command::Release(asked) => {
-            let (asked, order) = asked.request();
-            ask(asked, order, |row| format!("reservation {} is released\n", row.id))
-        }
-        Command::Reservations(asked) => {
-            ask_all(&asked, |page| query::ListReservations { page }, show::reservations)
-        }
+        Command::OfApp(command) => command.run(),
         Command::Cluster(args) => operate::cluster::run(&args),
         Command::Relays(args) => operate::relays::run(&args.command),
         Command::Identities(args) => match args.command {
@@ -235,15 +194,6 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failed(failure),
     }
-}
-
-/// Sets static entries. `place`: what the user calls a field of the order.
-fn set_static(
-    asked: &Ask,
-    order: query::SetStatic,
-    place: impl FnOnce(&str) -> Option<String>,
-) -> Result<(), Failure> {
-    ask::order_by_fields(asked, order, place, show::static_answer, problems::static_entries)
 }
 
 /// Prints a failure, with our name before each line.

@@ -4,11 +4,7 @@
 //! A switch that is not connected is no problem: it gets what is wanted when it comes. Nor is one
 //! that obeys another controller.
 
-use bellrock_query::{
-    BlockGapState, MessageState, QuarantineAnswer, SentMessages, StaticAnswer, StaticState,
-};
-
-use crate::show::named;
+use bellrock_query::{MessageState, SentMessages, StaticAnswer, StaticState};
 
 /// Static entries that a switch refuses, or has not confirmed in time.
 pub(crate) fn static_entries(answer: &StaticAnswer) -> Vec<String> {
@@ -31,18 +27,6 @@ pub(crate) fn static_entries(answer: &StaticAnswer) -> Vec<String> {
     lines
 }
 
-/// Switches that refuse to block a host, or have not confirmed it in time.
-pub(crate) fn quarantine(answer: &QuarantineAnswer) -> Vec<String> {
-    let is_problem = |state| !matches!(state, BlockGapState::Away | BlockGapState::Standby);
-    let gaps = answer.gaps.iter().filter(|gap| is_problem(gap.state));
-    let host = answer.blocked.as_deref().unwrap_or("the host");
-    let line = |gap: &bellrock_query::BlockGap| {
-        let switch = named(gap.dpid, gap.name.as_deref());
-        format!("{host} is not blocked at switch {switch}: {}", gap.why)
-    };
-    gaps.map(line).collect()
-}
-
 /// Messages that a switch has not carried out, or not confirmed.
 pub(crate) fn messages(sent: &SentMessages) -> Vec<String> {
     let outcomes = sent.outcomes.iter().enumerate();
@@ -61,7 +45,7 @@ pub(crate) fn messages(sent: &SentMessages) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use bellrock_query::{BlockGap, MessageOutcome, StaticProblem};
+    use bellrock_query::{MessageOutcome, StaticProblem};
 
     use super::*;
 
@@ -95,28 +79,6 @@ mod tests {
             ..StaticAnswer::default()
         };
         assert!(static_entries(&waiting).is_empty());
-    }
-
-    #[test]
-    fn a_gap_is_a_problem_where_the_switch_is_there() {
-        let gap = |state| BlockGap {
-            dpid: bellrock_api::Dpid(1),
-            name: Some("left".to_owned()),
-            state,
-            why: "so".to_owned(),
-        };
-        let answer = QuarantineAnswer {
-            blocked: Some("10.0.0.7".to_owned()),
-            gaps: [BlockGapState::Refused, BlockGapState::Away, BlockGapState::Standby]
-                .map(gap)
-                .to_vec(),
-            ..QuarantineAnswer::default()
-        };
-        let lines = quarantine(&answer);
-        assert_eq!(lines.len(), 1, "{lines:?}");
-        assert!(
-            lines[0].starts_with("10.0.0.7 is not blocked at switch") && lines[0].ends_with(": so")
-        );
     }
 
     #[test]

@@ -146,8 +146,8 @@ mod tests {
             ("", "say what to do: `bellrock run` runs the controller, "),
             ("chekc", "bellrock has no command \"chekc\"; did you mean check?"),
             ("xyzzy", "bellrock has no command \"xyzzy\"; `bellrock --help` lists all"),
-            ("quarantine", "`bellrock quarantine` needs a command; "),
-            ("quarantine ad 1", "bellrock quarantine has no command \"ad\"; did you mean add?"),
+            ("relays", "`bellrock relays` needs a command; "),
+            ("relays trus a:1 b:2", "bellrock relays has no command \"trus\"; did you mean trust?"),
             ("run --wrkers 1", "`bellrock run` has no flag --wrkers; did you mean --workers?"),
             ("run --zzz", "`bellrock run` has no flag --zzz; `bellrock run --help` lists all"),
             (

@@ -17,10 +17,7 @@ use bellrock_api::Names;
 use bellrock_api::runtime::{DynApp, RawPort, RoleControl};
 use bellrock_api::{Allowance, App, Dpid, Network, RoleOrder, RoleOrderFuture, Snapshot, Switches};
 #[cfg(feature = "control")]
-use bellrock_apps::{
-    bandwidth::Reservations, provisioning::Circuits, quarantine::BlockLists,
-    static_entries::StaticEntries,
-};
+use bellrock_apps::{orders::AppOrders, static_entries::StaticEntries};
 #[cfg(feature = "cluster")]
 use bellrock_cluster::{Cluster, ClusterSettings};
 #[cfg(feature = "control")]
@@ -234,26 +231,11 @@ impl ControllerBuilder {
         self
     }
 
-    /// Lets operators block hosts and let them back, by the lists of the app `quarantine` (feature
-    /// `control`).
+    /// Lets operators give orders to an app, and ask what it keeps, by this handle of it (feature
+    /// `control`). [`AppOrders`] lists the handles.
     #[cfg(feature = "control")]
-    pub fn block_lists(mut self, lists: &BlockLists) -> Self {
-        self.handles.block_lists = Some(lists.clone());
-        self
-    }
-
-    /// Lets operators reserve bandwidth and release it, by this handle of the app `bandwidth`
-    /// (feature `control`).
-    #[cfg(feature = "control")]
-    pub fn reservations(mut self, reservations: &Reservations) -> Self {
-        self.handles.reservations = Some(reservations.clone());
-        self
-    }
-
-    /// Lets operators list the circuits of the app `provisioning` (feature `control`).
-    #[cfg(feature = "control")]
-    pub fn circuits(mut self, circuits: &Circuits) -> Self {
-        self.handles.circuits = Some(circuits.clone());
+    pub fn orders(mut self, app: &(impl AppOrders + Clone + 'static)) -> Self {
+        self.handles.apps.push(Arc::new(app.clone()));
         self
     }
 
@@ -303,7 +285,7 @@ impl ControllerBuilder {
 
     /// Answers `bellrock status`, `switches`, `counters`, `tasks` and similar commands, at the path
     /// where they look by default (feature `control`). Commands such as `bellrock reserve` need the
-    /// handle of their app too ([`reservations`](Self::reservations)).
+    /// handle of their app too ([`orders`](Self::orders)).
     #[cfg(feature = "control")]
     pub fn control_socket(mut self) -> Self {
         self.control = Some(ControlPlace::Default);

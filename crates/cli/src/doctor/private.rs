@@ -6,7 +6,7 @@ use std::path::Path;
 
 use bellrock_config::Config;
 use bellrock_config::apps::AppChoice;
-use bellrock_daemon::static_store_path;
+use bellrock_daemon::store_path;
 
 use super::Finding;
 
@@ -59,14 +59,11 @@ fn file(path: &Path, forbidden: u32, found: &str, command: &str) -> Option<Findi
 /// Where static entries are kept. The check of the configuration has read the file.
 pub(super) fn state(config: &Config) -> Option<Finding> {
     let topic = "state";
-    let settings = config.apps.iter().find_map(|app| match app {
-        AppChoice::Static(settings) => Some(settings),
-        _ => None,
-    })?;
+    let app = config.apps.iter().find(|app| matches!(app, AppChoice::Static(_)))?;
     if config.cluster.name.is_some() {
         return Some(Finding::good(topic, "static entries are kept in the etcd of the cluster"));
     }
-    Some(match static_store_path(config, settings) {
+    Some(match store_path(config, app) {
         Some(path) => {
             Finding::good(topic, format!("static entries are kept in {}", path.display()))
         }

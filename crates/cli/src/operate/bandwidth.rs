@@ -1,4 +1,4 @@
-//! The arguments of `bellrock reserve` and `release`.
+//! `bellrock reserve` and `bellrock release`: arguments, orders and answers.
 
 use std::time::Duration;
 
@@ -8,7 +8,8 @@ use bellrock_query as query;
 use clap::Args;
 
 use super::host;
-use crate::ask::Ask;
+use crate::ask::{Ask, ask};
+use crate::{Failure, declared};
 
 /// Reserve bandwidth from one host to another
 ///
@@ -54,24 +55,21 @@ fn number(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| right.to_owned())
 }
 
-impl ReserveArgs {
-    /// The controller to ask, and the request.
-    pub(crate) fn request(&self) -> (&Ask, query::Reserve) {
-        let request = query::Reserve {
-            from: self.from.clone(),
-            to: self.to.clone(),
-            rate_kbps: self.rate.0,
-            queue: self.queue.clone(),
-            // At most some seconds.
-            wait_ms: self.wait.as_millis() as u64,
-        };
-        (&self.ask, request)
-    }
+/// Gives the order to reserve.
+pub(crate) fn reserve(args: &ReserveArgs) -> Result<(), Failure> {
+    let order = query::Reserve {
+        from: args.from.clone(),
+        to: args.to.clone(),
+        rate_kbps: args.rate.0,
+        queue: args.queue.clone(),
+        // At most some seconds.
+        wait_ms: args.wait.as_millis() as u64,
+    };
+    ask(&args.ask, order, |row| declared::row(&query::ReservationRow::LIST, row))
 }
 
-impl ReleaseArgs {
-    /// The controller to ask, and the request.
-    pub(crate) fn request(&self) -> (&Ask, query::Release) {
-        (&self.ask, query::Release { id: self.id })
-    }
+/// Gives the order to release.
+pub(crate) fn release(args: &ReleaseArgs) -> Result<(), Failure> {
+    let text = |row: &query::ReservationRow| format!("reservation {} is released\n", row.id);
+    ask(&args.ask, query::Release { id: args.id }, text)
 }

@@ -1,15 +1,15 @@
-//! The arguments of commands that ask and order.
+//! Commands that ask and order. Each module has the arguments of its command.
 
-pub(crate) mod bandwidth;
+mod bandwidth;
 pub(crate) mod clean;
 pub(crate) mod cluster;
 pub(crate) mod flows;
 pub(crate) mod identities;
 pub(crate) mod messages;
 pub(crate) mod ports;
-pub(crate) mod quarantine;
+mod quarantine;
 pub(crate) mod relays;
-pub(crate) mod static_entries;
+mod static_entries;
 
 use std::fmt::Display;
 use std::fs::File;
@@ -18,8 +18,33 @@ use std::path::Path;
 use std::str::FromStr;
 
 use bellrock_api::name_in;
+use clap::Subcommand;
 
 use crate::Failure;
+use bandwidth::{ReleaseArgs, ReserveArgs};
+use quarantine::QuarantineArgs;
+use static_entries::StaticArgs;
+
+/// Orders to apps. Lists that are no more than that are declared with their requests.
+#[derive(Debug, Subcommand)]
+pub(crate) enum AppCommand {
+    Quarantine(QuarantineArgs),
+    Static(StaticArgs),
+    Reserve(ReserveArgs),
+    Release(ReleaseArgs),
+}
+
+impl AppCommand {
+    /// Gives the order, and prints the answer.
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        match self {
+            AppCommand::Quarantine(args) => quarantine::run(args),
+            AppCommand::Static(args) => static_entries::run(args),
+            AppCommand::Reserve(args) => bandwidth::reserve(args),
+            AppCommand::Release(args) => bandwidth::release(args),
+        }
+    }
+}
 
 /// Maximum size of a file that is sent to the controller, in bytes.
 const MAX_FILE_BYTES: u64 = bellrock_control::MAX_REQUEST_BYTES;

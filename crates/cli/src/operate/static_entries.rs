@@ -1,4 +1,4 @@
-//! The arguments of `bellrock static`.
+//! `bellrock static`: arguments and orders.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,9 +13,8 @@ use serde::Deserialize;
 use serde_saphyr::UserMessageFormatter;
 
 use super::read_text;
-use crate::Failure;
-use crate::ask::Ask;
-use crate::show;
+use crate::ask::{self, Ask, ask_all};
+use crate::{Failure, problems, show};
 
 /// Longest time to live: the most seconds that an order can name.
 const MAX_TTL: Duration = Duration::from_secs(u32::MAX as u64);
@@ -27,22 +26,47 @@ const MAX_TTL: Duration = Duration::from_secs(u32::MAX as u64);
 #[derive(Debug, Args)]
 pub(crate) struct StaticArgs {
     #[command(subcommand)]
-    pub(crate) order: StaticCommand,
+    order: StaticCommand,
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum StaticCommand {
+enum StaticCommand {
     Add(AddArgs),
     Apply(ApplyArgs),
     Remove(RemoveArgs),
     List(ListArgs),
 }
 
+/// Gives the order, or lists.
+pub(crate) fn run(args: &StaticArgs) -> Result<(), Failure> {
+    match &args.order {
+        StaticCommand::Add(added) => set(&added.ask, added.order(), argument),
+        StaticCommand::Apply(applied) => applied.order().and_then(|order| {
+            let names: Vec<_> = order.entries.iter().map(|it| it.name.clone()).collect();
+            set(&applied.ask, order, |field| entry_and_field(&names, field))
+        }),
+        StaticCommand::Remove(removed) => set(&removed.ask, removed.order(), |_| None),
+        StaticCommand::List(list) => {
+            let text = |rows: &[_]| show::static_entries(rows, list.owner.as_deref());
+            ask_all(&list.ask, |page| list.query(page), text)
+        }
+    }
+}
+
+/// Sets entries. `place`: what the user calls a field of the order.
+fn set(
+    asked: &Ask,
+    order: SetStatic,
+    place: impl FnOnce(&str) -> Option<String>,
+) -> Result<(), Failure> {
+    ask::order_by_fields(asked, order, place, show::static_answer, problems::static_entries)
+}
+
 /// Set one flow
 ///
 /// It replaces the entry of the same name. Groups and meters are set by `bellrock static apply`.
 #[derive(Debug, Args)]
-pub(crate) struct AddArgs {
+struct AddArgs {
     /// Its name, by which it is changed and removed
     name: String,
     /// The switch: its datapath id or its name
@@ -65,7 +89,7 @@ pub(crate) struct AddArgs {
     #[command(flatten)]
     owner: Owner,
     #[command(flatten)]
-    pub(crate) ask: Ask,
+    ask: Ask,
 }
 
 /// Set the entries of a file
@@ -74,7 +98,7 @@ pub(crate) struct AddArgs {
 /// prints: `- {name: web, switch: s1, flow: {match: in_port=1, actions: "output:2"}}`. All entries
 /// are set, or none.
 #[derive(Debug, Args)]
-pub(crate) struct ApplyArgs {
+struct ApplyArgs {
     /// The file; - for standard input
     file: PathBuf,
     /// Remove the owner's entries that are not in the file
@@ -83,31 +107,31 @@ pub(crate) struct ApplyArgs {
     #[command(flatten)]
     owner: Owner,
     #[command(flatten)]
-    pub(crate) ask: Ask,
+    ask: Ask,
 }
 
 /// Remove entries by name
 #[derive(Debug, Args)]
-pub(crate) struct RemoveArgs {
+struct RemoveArgs {
     #[arg(required = true)]
     names: Vec<String>,
     #[command(flatten)]
     owner: Owner,
     #[command(flatten)]
-    pub(crate) ask: Ask,
+    ask: Ask,
 }
 
 /// List the entries and their states
 #[derive(Debug, Args)]
-pub(crate) struct ListArgs {
+struct ListArgs {
     /// Only those of this switch
     #[arg(long)]
-    pub(crate) switch: Option<SwitchRef>,
+    switch: Option<SwitchRef>,
     /// Only those of this owner
     #[arg(long)]
-    pub(crate) owner: Option<String>,
+    owner: Option<String>,
     #[command(flatten)]
-    pub(crate) ask: Ask,
+    ask: Ask,
 }
 
 #[derive(Debug, Args)]
@@ -129,7 +153,7 @@ fn ttl(text: &str) -> Result<Duration, String> {
 }
 
 impl AddArgs {
-    pub(crate) fn order(&self) -> SetStatic {
+    fn order(&self) -> SetStatic {
         let flow = StaticFlow {
             table: self.table,
             priority: self.priority,
@@ -149,7 +173,7 @@ impl AddArgs {
 }
 
 /// The argument of `static add` that a field of its order comes from.
-pub(crate) fn argument(field: &str) -> Option<String> {
+fn argument(field: &str) -> Option<String> {
     let (_, inside) = split_entry(field)?;
     let (base, part) = inside.split_at(inside.find('[').unwrap_or(inside.len()));
     let name = match base {
@@ -166,7 +190,7 @@ pub(crate) fn argument(field: &str) -> Option<String> {
 }
 
 /// The entry of an order, by its name, and the field in it.
-pub(crate) fn entry_and_field(entries: &[String], field: &str) -> Option<String> {
+fn entry_and_field(entries: &[String], field: &str) -> Option<String> {
     let (index, inside) = split_entry(field)?;
     let name = show::printable(entries.get(index)?);
     Some(if inside.is_empty() {
@@ -184,20 +208,20 @@ fn split_entry(field: &str) -> Option<(usize, &str)> {
 
 impl ApplyArgs {
     /// Reads the file.
-    pub(crate) fn order(&self) -> Result<SetStatic, Failure> {
+    fn order(&self) -> Result<SetStatic, Failure> {
         let entries = read(&self.file, &self.owner.owner)?;
         Ok(SetStatic { entries, replace: self.replace, ..self.owner.order() })
     }
 }
 
 impl ListArgs {
-    pub(crate) fn query(&self, page: Page) -> ListStatic {
+    fn query(&self, page: Page) -> ListStatic {
         ListStatic { name: None, switch: self.switch.clone(), owner: self.owner.clone(), page }
     }
 }
 
 impl RemoveArgs {
-    pub(crate) fn order(&self) -> SetStatic {
+    fn order(&self) -> SetStatic {
         SetStatic { remove: self.names.clone(), ..self.owner.order() }
     }
 }

@@ -3,7 +3,6 @@
 //! Text from switches must not control a terminal: every character that is not a letter, a digit,
 //! punctuation or a plain space is written as an escape.
 
-mod circuits;
 mod cluster;
 mod flows;
 mod hosts;
@@ -13,9 +12,7 @@ mod messages;
 mod network;
 mod orphans;
 mod ports;
-mod quarantine;
 mod relays;
-mod reservations;
 mod static_entries;
 
 use std::fmt::Write;
@@ -29,7 +26,6 @@ use bellrock_query::{
 
 use bellrock_tools::terminal::{named_table, wide_table};
 pub(crate) use bellrock_tools::terminal::{printable, table};
-pub(crate) use circuits::circuits;
 pub(crate) use cluster::{cluster, cluster_switches, shared_config};
 pub(crate) use flows::{flow_counts, flows};
 pub(crate) use hosts::hosts;
@@ -39,9 +35,7 @@ pub(crate) use messages::{outcomes, reply};
 pub(crate) use network::{event, events, links, no_links, topology};
 pub(crate) use orphans::{cleaned, not_cleaned, orphans};
 pub(crate) use ports::ports;
-pub(crate) use quarantine::{blocked, quarantine};
 pub(crate) use relays::relays;
-pub(crate) use reservations::reservations;
 pub(crate) use static_entries::{static_answer, static_entries};
 
 /// Maximum number of missing switches whose names are printed.
@@ -365,7 +359,7 @@ pub(crate) fn reload(answer: &ReloadAnswer) -> String {
 }
 
 /// What an answer says besides its result.
-fn notice_line(notice: Option<&str>) -> String {
+pub(crate) fn notice_line(notice: Option<&str>) -> String {
     notice.map(|notice| format!("note: {}\n", printable(notice))).unwrap_or_default()
 }
 

@@ -35,9 +35,9 @@ fn switches_and_hosts_are_named_in_requests_and_in_answers() {
     let builder = Controller::builder()
         .names(names("s1", &macs))
         .app(Quarantine::new(&lists))
-        .block_lists(&lists)
+        .orders(&lists)
         .app(Bandwidth::new(&reservations))
-        .reservations(&reservations);
+        .orders(&reservations);
     let controller = asked.controller(builder, address);
     asked.connect(&controller);
     // Hosts are tracked at ports that lead to no switch.

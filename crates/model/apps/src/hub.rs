@@ -20,6 +20,8 @@ pub struct HubSwitch {
     storm: StormGuard,
 }
 
+crate::boxed::boxed!(Hub);
+
 impl App for Hub {
     type Handler = HubSwitch;
 

@@ -1,13 +1,18 @@
 //! Bellrock's own apps.
 //!
-//! An app uses only `bellrock-api`. It knows no sockets, threads or configuration files: it runs
-//! the same in the controller, in the emulator and in a test. Start with the shortest, [`Hub`].
+//! An app knows no sockets, threads or configuration files: it runs the same in the controller, in
+//! the emulator and in a test. Start with the shortest, [`Hub`].
+//!
+//! An app is one folder: the app, what it stores, and with the feature `orders` what operators
+//! order from it and ask.
 
 pub mod bandwidth;
 mod boxed;
 pub mod global_learning;
 pub mod hub;
 pub mod learning;
+#[cfg(feature = "orders")]
+pub mod orders;
 pub mod provisioning;
 pub mod quarantine;
 pub mod routing;

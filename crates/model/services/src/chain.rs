@@ -102,8 +102,8 @@ impl fmt::Display for ChainProblem {
 /// Checks whether each app of a chain can work in its place, and whether any app forwards packets.
 ///
 /// A chain that forwards nothing is a warning: other programs may install the flows, or the network
-/// carries circuits only. An app that gets no packets, or whose flows never match, is an error. If
-/// it is unknown what the app forwards, it is a warning: it may work without packets.
+/// carries selected packets only. An app that gets no packets, or whose flows never match, is an
+/// error. If it is unknown what the app forwards, it is a warning: it may work without packets.
 ///
 /// An app that passes packets on and has not said which it must see is a warning if an app behind
 /// could take them away. Two apps of one name, and an app that sees what no flow can match, are
@@ -265,8 +265,8 @@ mod tests {
             &[("learning", All)][..],
             &[("mine", Unknown)],
             &[("mine", Unknown), ("learning", All)],
-            &[("quarantine", Nothing), ("circuits", Selected), ("routing", All)],
-            &[("quarantine", Nothing), ("mine", Unknown)],
+            &[("guard", Nothing), ("lines", Selected), ("routing", All)],
+            &[("guard", Nothing), ("mine", Unknown)],
         ] {
             assert_eq!(checked(apps), [], "{apps:?}");
         }
@@ -277,8 +277,8 @@ mod tests {
         use Forwards::{All, Nothing, Selected};
         for (apps, place, remedy) in [
             (&[("hub", All), ("learning", All)][..], 1, "leave one of the two out"),
-            (&[("hub", All), ("circuits", Selected)], 1, "put it before \"hub\""),
-            (&[("circuits", Selected), ("q", Nothing), ("hub", All)], 1, "put it first"),
+            (&[("hub", All), ("lines", Selected)], 1, "put it before \"hub\""),
+            (&[("lines", Selected), ("q", Nothing), ("hub", All)], 1, "put it first"),
         ] {
             let problems = checked(apps);
             let [(Some(at), true, text)] = &problems[..] else { panic!("{problems:?}") };
@@ -291,8 +291,8 @@ mod tests {
         use Forwards::{All, Nothing, Selected, Unknown};
         for (apps, place, text) in [
             (&[][..], None, "there is no app"),
-            (&[("quarantine", Nothing)], None, "no app forwards packets"),
-            (&[("q", Nothing), ("circuits", Selected)], None, "selected by \"circuits\" are"),
+            (&[("guard", Nothing)], None, "no app forwards packets"),
+            (&[("q", Nothing), ("lines", Selected)], None, "selected by \"lines\" are"),
             (&[("hub", All), ("mine", Unknown)], Some(1), "so it gets no packet_in"),
         ] {
             let problems = checked(apps);

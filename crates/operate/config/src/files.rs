@@ -1,25 +1,20 @@
-//! The files that settings name: the key of discovery, the block list of `quarantine`, the password
-//! of etcd, apps in Python. Those of other crates are read by
+//! The files that settings name: the key of discovery, the password of etcd, apps in Python. Those
+//! of an app are in its module of [`apps`](crate::apps). Those of other crates are read by
 //! [`Sources::check_with`](crate::Sources::check_with).
 
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use bellrock_apps::quarantine::{BadLine, BlockList};
 use bellrock_services::discovery::{DiscoveryKey, ParseKeyError};
 
 use super::Config;
-use super::apps::AppChoice;
 
 /// Maximum number of bytes read from a key file.
 const MAX_KEY_FILE_BYTES: u64 = 4096;
 
 /// Maximum number of bytes read from the file of a password.
 const MAX_PASSWORD_FILE_BYTES: u64 = 4096;
-
-/// Maximum size of a block list, in bytes. A larger file is probably something else.
-pub const MAX_BLOCK_LIST_BYTES: u64 = 4 << 20;
 
 /// Why the key of discovery cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -75,54 +70,6 @@ pub fn read_password(path: &Path) -> Result<String, PasswordFileError> {
     }
 }
 
-/// Why a file is no block list.
-#[derive(Debug, thiserror::Error)]
-pub enum BlockListError {
-    /// It cannot be read.
-    #[error("{}: {error}; the block list must be there from the start, if only as an empty file", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        error: io::Error,
-    },
-    /// It is larger than [`MAX_BLOCK_LIST_BYTES`].
-    #[error("{}: larger than {} MiB, so hardly a block list", .0.display(), MAX_BLOCK_LIST_BYTES >> 20)]
-    TooLarge(PathBuf),
-    /// It is not UTF-8 text.
-    #[error("{}: not UTF-8 text", .0.display())]
-    NotText(PathBuf),
-    /// It has lines that block nothing: `FILE:LINE: message`, one a line.
-    #[error("{}", lines(path, bad))]
-    Wrong {
-        /// The file.
-        path: PathBuf,
-        /// The lines.
-        bad: Vec<BadLine>,
-    },
-}
-
-fn lines(path: &Path, bad: &[BadLine]) -> String {
-    let line = |bad: &BadLine| format!("{}:{}: {}", path.display(), bad.line, bad.problem);
-    bad.iter().map(line).collect::<Vec<_>>().join("\n")
-}
-
-/// Reads a block list.
-///
-/// # Errors
-/// [`BlockListError`], with all bad lines.
-pub fn read_block_list(path: &Path) -> Result<BlockList, BlockListError> {
-    let unreadable = |error| BlockListError::Unreadable { path: path.into(), error };
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(unreadable)?;
-    file.take(MAX_BLOCK_LIST_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if bytes.len() as u64 > MAX_BLOCK_LIST_BYTES {
-        return Err(BlockListError::TooLarge(path.into()));
-    }
-    let text = String::from_utf8(bytes).map_err(|_| BlockListError::NotText(path.into()))?;
-    BlockList::parse(&text).map_err(|bad| BlockListError::Wrong { path: path.into(), bad })
-}
-
 /// Reads the key of discovery.
 pub(crate) fn read_key(path: &Path) -> Result<DiscoveryKey, KeyFileError> {
     let unreadable = |error| KeyFileError::Unreadable { path: path.to_owned(), error };
@@ -142,7 +89,7 @@ fn read_python(path: &Path) -> io::Result<()> {
 /// A file that the configuration names and that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrongFile {
-    /// The setting that names it, such as `apps.quarantine.file`. `None`: `text` has places in the
+    /// The setting that names it, such as `discovery_key_file`. `None`: `text` has places in the
     /// file itself, so the setting is right.
     pub setting: Option<String>,
     /// What is wrong, and what would be right.
@@ -163,18 +110,8 @@ pub fn remedy(error: &io::Error) -> &'static str {
 /// What is wrong with the files that a configuration names and that this crate reads. `of_apps` is
 /// the name of the setting or flag that has the chain.
 pub(crate) fn wrong_files(config: &Config, of_apps: &str) -> impl Iterator<Item = WrongFile> {
-    let block_lists = config.apps.iter().filter_map(|app| match app {
-        AppChoice::Quarantine(settings) => settings.file.as_deref(),
-        _ => None,
-    });
-    let block_lists = block_lists.filter_map(|file| read_block_list(file).err());
-    let block_lists = block_lists.map(|error| WrongFile {
-        setting: match error {
-            BlockListError::Wrong { .. } => None,
-            _ => Some("apps.quarantine.file".to_owned()),
-        },
-        text: error.to_string(),
-    });
+    let apps = config.apps.iter().filter_map(|app| Some((app, app.known()?)));
+    let of_settings = apps.flat_map(|(app, known)| (known.wrong_files)(app));
     let key = config.services.key_file.as_deref().and_then(|file| read_key(file).err());
     let key = key.map(|error| {
         let remedy = match &error {
@@ -203,5 +140,5 @@ pub(crate) fn wrong_files(config: &Config, of_apps: &str) -> impl Iterator<Item 
         let text = format!("{of_apps}: {name}: {error}{remedy}");
         Some(WrongFile { setting: Some(format!("apps.{name}")), text })
     });
-    block_lists.chain(key).chain(password).chain(python)
+    of_settings.chain(key).chain(password).chain(python)
 }

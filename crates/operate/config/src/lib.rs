@@ -36,7 +36,6 @@ pub mod settings;
 mod shared;
 mod store;
 mod tls;
-mod traffic;
 pub mod values;
 mod yaml;
 
@@ -66,7 +65,7 @@ pub use http::HttpConfig;
 pub use layers::{Checked, Override, Sources, misspelled_variables, variable};
 pub use print::default_yaml;
 pub use services::ServiceConfig;
-pub use shared::{MAX_SHARED_BYTES, SHARED_NAME, SHARED_OF_APPS, SHARED_SETTINGS};
+pub use shared::{MAX_SHARED_BYTES, SHARED_NAME, SHARED_SETTINGS};
 pub use store::StorePlace;
 pub use tls::{PINS_NAME, TlsConfig};
 pub use tracing::Level as LogLevel;
@@ -426,8 +425,7 @@ fn values_of_apps() -> String {
 
 /// Reads the settings of an app from a file.
 fn read_app(mut choice: AppChoice, node: &Node, reading: &mut Reading) -> AppChoice {
-    let known = apps::KNOWN.iter().find(|known| known.name == choice.name());
-    let settings = known.map_or(&[][..], |known| known.settings).iter().collect();
+    let settings = choice.known().map_or(&[][..], |known| known.settings).iter().collect();
     let what = format!("setting of the app {:?}", choice.name());
     read_app_settings(&mut choice, node, settings, what, reading);
     choice

@@ -1,9 +1,11 @@
 //! The default configuration as a file, made from the tables of the settings.
 
+use bellrock_api::Forwards;
+
+use super::Config;
 use super::apps::{AppChoice, KNOWN, Known};
 use super::form::{Change, Setting};
 use super::settings::GROUPS;
-use super::{Config, apps};
 
 /// Maximum length of a comment line, in characters.
 const WIDTH: usize = 110;
@@ -128,7 +130,7 @@ impl File {
         self.comment("", CHAIN);
         self.line("apps:");
         let (all, some): (Vec<&Known>, Vec<&Known>) =
-            KNOWN.iter().partition(|known| apps::carries_all(known));
+            KNOWN.iter().partition(|known| known.forwards == Forwards::All);
         // Apps that only drop packets come first.
         for (title, known) in [(FIRST, some), (INSTEAD, all)] {
             self.comment("  ", title);

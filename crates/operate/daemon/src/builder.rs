@@ -5,11 +5,6 @@ use std::sync::Arc;
 use bellrock::settings::{LimitsHandle, NamesHandle, TlsHandle};
 use bellrock::{Controller, ControllerBuilder};
 use bellrock_api::runtime::DynApp;
-use bellrock_apps::bandwidth::{Bandwidth, Reservations};
-use bellrock_apps::provisioning::{Circuits, Provisioning};
-use bellrock_apps::quarantine::{BlockLists, Quarantine};
-use bellrock_apps::static_entries::{Static, StaticEntries};
-use bellrock_apps::{GlobalLearning, Hub, Learning, Routing};
 use bellrock_book::EntryStore;
 use bellrock_cluster::SharedStores;
 use bellrock_cluster::link::LinkTls;
@@ -17,29 +12,20 @@ use bellrock_config::apps::{AppChoice, PythonFile};
 use bellrock_config::{Config, Control, HttpConfig};
 use bellrock_northbound::tokens::{self, GivenTokens};
 use bellrock_northbound::{Certificate, HttpSettings, StatisticsSettings};
-use bellrock_operator::unix_time;
 use bellrock_tables::Budget;
-use tracing::info;
 
-use super::block_list::BlockListFile;
+use super::apps::{LiveApp, make};
 use super::cluster;
 use super::named_files::tls_files;
 use super::not_run::NotRun;
-use super::stores::{
-    BLOCKS_SHARED_NAME, CIRCUITS_SHARED_NAME, RESERVATIONS_SHARED_NAME, SHARED_CONFIG_NAME,
-    STATIC_SHARED_NAME, reserved_meters, stored_blocks, stored_circuits, stored_reservations,
-    stored_static_entries,
-};
+use super::stores::{Keeping, SHARED_CONFIG_NAME};
 use super::switch_tls;
-use super::upgraded_store::UpgradedStore;
 
 /// The parts that take changes, as the builder has made them.
 pub(super) struct Parts {
     pub(super) names: NamesHandle,
-    pub(super) circuits: Option<Circuits>,
-    pub(super) reservations: Option<Reservations>,
-    pub(super) block_lists: Option<BlockLists>,
-    pub(super) block_list: Option<BlockListFile>,
+    /// The apps that take changes of their settings, by name.
+    pub(super) apps: Vec<(String, Box<dyn LiveApp>)>,
     pub(super) certificate: Option<Certificate>,
     pub(super) tokens: GivenTokens,
     pub(super) switch_tls: Option<TlsHandle>,
@@ -102,10 +88,7 @@ pub(super) fn builder(
     let mut parts = Parts {
         names: builder.names_handle(),
         limits: builder.limits_handle(),
-        circuits: None,
-        reservations: None,
-        block_lists: None,
-        block_list: None,
+        apps: Vec::new(),
         certificate,
         tokens,
         switch_tls: builder.tls_handle(),
@@ -124,70 +107,20 @@ pub(super) fn builder(
             builder = builder.boxed_app(app);
             continue;
         }
-        builder = match choice {
-            AppChoice::Hub => builder.boxed_app(Hub.boxed()),
-            AppChoice::Learning(settings) => {
-                builder.boxed_app(Learning::new(*settings, &tables).boxed())
-            }
-            AppChoice::GlobalLearning(settings) => {
-                builder.boxed_app(<GlobalLearning>::new(*settings, &tables).boxed())
-            }
-            AppChoice::Bandwidth(settings, place) => {
-                let settings = settings.clone();
-                let reservations = match shared_stores.as_ref().zip(node.clone()) {
-                    Some((stores, node)) => {
-                        info!("reservations are in the etcd of the cluster");
-                        let store = Arc::new(stores.open(RESERVATIONS_SHARED_NAME));
-                        Reservations::shared(settings, store, node)
-                    }
-                    None => stored_reservations(config, settings, place)?,
-                };
-                parts.reservations = Some(reservations.clone());
-                builder.boxed_app(Bandwidth::new(&reservations).boxed()).reservations(&reservations)
-            }
-            AppChoice::Provisioning(settings, place) => {
-                let settings = settings.clone();
-                let circuits = match shared_stores.as_ref().zip(node.clone()) {
-                    Some((stores, node)) => {
-                        let store = Arc::new(stores.open(CIRCUITS_SHARED_NAME));
-                        let circuits = Circuits::shared(settings, store, node)?;
-                        // The nodes may share some.
-                        circuits.hold();
-                        circuits
-                    }
-                    None => stored_circuits(config, settings, place)?,
-                };
-                parts.circuits = Some(circuits.clone());
-                builder.boxed_app(Provisioning::new(&circuits).boxed()).circuits(&circuits)
-            }
-            AppChoice::Quarantine(settings) => {
-                let lists = match shared_stores.as_ref().zip(node.clone()) {
-                    Some((stores, node)) => {
-                        BlockLists::shared(Arc::new(stores.open(BLOCKS_SHARED_NAME)), node)
-                    }
-                    None => stored_blocks(config, &settings.store)?,
-                };
-                if let Some(file) = &settings.file {
-                    parts.block_list = Some(BlockListFile::watch(file, lists.clone())?);
-                }
-                parts.block_lists = Some(lists.clone());
-                builder.boxed_app(Quarantine::new(&lists).boxed()).block_lists(&lists)
-            }
-            AppChoice::Routing(settings) => builder.boxed_app(Routing::new(*settings).boxed()),
-            AppChoice::Static(settings) => {
-                let entries = match shared_stores.as_ref().zip(node.clone()) {
-                    Some((stores, node)) => {
-                        let store = Arc::new(UpgradedStore(stores.open(STATIC_SHARED_NAME)));
-                        info!("static entries are in the etcd of the cluster");
-                        StaticEntries::shared(store, node, unix_time)
-                    }
-                    None => stored_static_entries(config, settings)?,
-                };
-                entries.reserve_meters(reserved_meters(config));
-                builder.boxed_app(Static::new(&entries).boxed()).static_entries(&entries)
-            }
-            AppChoice::Python(file) => add_python(builder, file)?,
-        };
+        if let AppChoice::Python(file) = choice {
+            builder = add_python(builder, file)?;
+            continue;
+        }
+        let keeping = Keeping::of(config, choice, shared_stores.as_ref().zip(node.as_deref()));
+        let made = make(config, choice, keeping, &tables)?;
+        builder = builder.boxed_app(made.app);
+        if let Some(orders) = &made.orders {
+            builder = builder.orders(orders);
+        }
+        if let Some(entries) = &made.static_entries {
+            builder = builder.static_entries(entries);
+        }
+        parts.apps.extend(made.live.map(|live| (choice.name().to_owned(), live)));
     }
     for (app, limits) in &config.allow {
         builder = builder.allow(app, limits.allowance.clone());
@@ -214,6 +147,8 @@ mod tests {
     #[test]
     fn an_app_forwards_and_needs_what_the_check_of_its_settings_takes_for_granted() {
         assert!(KNOWN.iter().map(|known| known.name).eq(bellrock_apps::NAMES));
+        let mut asked = bellrock_query::DECLARED.iter().filter_map(|declared| declared.app);
+        assert!(asked.all(|app| bellrock_apps::NAMES.contains(&app)), "requests are for apps");
         for known in KNOWN {
             let choice = (known.choice)();
             let config = Config { apps: vec![choice.clone()], ..Config::default() };

@@ -27,22 +27,22 @@
 //! # }
 //! ```
 //!
-//! - `builder` makes the controller, and `reload` holds the handles of what can change. `stores` is
-//!   where that is kept which must outlast a controller.
+//! - `builder` makes the controller, and `reload` holds the handles of what can change. `apps`
+//!   makes the apps, and `stores` is where they keep what must outlast a controller.
 //! - `named_files` checks the files that settings name, and `renewed` notices that they have other
 //!   content.
 //! - `cluster_files` checks the files of TLS between nodes, and towards etcd.
 //! - `shared_config` follows what the nodes of a cluster share.
-//! - `switch_tls` and `block_list` prepare TLS towards switches, and the file of the app
-//!   `quarantine`.
+//! - `switch_tls` prepares TLS towards switches, and `followed_file` watches a file of an app.
 //! - `python_run` is what the command hands over to Python for a chain with apps in Python.
 //! - `log` is the log, `announce` its first lines, and `service` reports to systemd.
 
 mod announce;
-mod block_list;
+mod apps;
 mod builder;
 mod cluster;
 mod cluster_files;
+mod followed_file;
 mod log;
 mod named_files;
 mod not_run;
@@ -67,15 +67,13 @@ use bellrock_tables::Budget;
 use serde::{Deserialize, Serialize};
 use tracing::{info, warn};
 
-pub use block_list::BlockListFileError;
+pub use followed_file::FollowedFileError;
 pub use log::{LogLevel, start_log, start_log_to};
 pub use named_files::{Store, check};
 pub use not_run::NotRun;
 pub use python_run::{PythonRun, PythonRunError};
 pub use reload::difference;
-pub use stores::{
-    blocks_store_path, circuits_store_path, reservations_store_path, static_store_path,
-};
+pub use stores::store_path;
 pub use switch_tls::SwitchTlsError;
 
 use reload::Reloader;

@@ -17,18 +17,16 @@ use bellrock_northbound::{LoadedCertificate, TlsError, TlsFileError, TlsFiles, t
 use bellrock_operator::check_static_file;
 use rustix::fs::{Access, access};
 
-use super::stores::{
-    blocks_store_path, circuits_store_path, read_orders, reservations_store_path, reserved_meters,
-    static_store_path,
-};
+use super::apps::reserved_meters;
+use super::stores::{read_orders, store_path};
 use super::{cluster_files, switch_tls};
 
-/// Whether the file of static entries is to be looked at.
+/// Whether the files of what apps store are to be looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Store {
-    /// It is read, and its directory must be writable.
+    /// They are read, and their directories must be writable.
     Free,
-    /// The running controller asks, and it owns the file: it does not change with a reload.
+    /// The running controller asks, and it owns the files: they do not change with a reload.
     InUse,
 }
 
@@ -50,8 +48,7 @@ pub fn check(sources: &Sources, store: Store) -> Result<Checked, FileError> {
         .flatten()
         .collect();
         if store == Store::Free {
-            wrong.extend(static_file(config));
-            wrong.extend(order_files(config));
+            wrong.extend(config.apps.iter().filter_map(|app| store_file(config, app)));
         }
         wrong
     })
@@ -108,48 +105,31 @@ fn switch_certificate(config: &Config) -> Option<WrongFile> {
     Some(wrong(setting, &error, remedy))
 }
 
-fn static_file(config: &Config) -> Option<WrongFile> {
-    let settings = config.apps.iter().find_map(|app| match app {
-        AppChoice::Static(settings) => Some(settings),
-        _ => None,
-    })?;
-    let path = static_store_path(config, settings)?;
-    let setting = "apps.static.store";
-    match check_static_file(&path, reserved_meters(config)) {
-        Ok(()) => {}
-        Err(error) => {
-            let remedy = match &error {
-                StaticFileError::File(FileStoreError::Io { error, .. }) => remedy(error),
-                _ => "",
-            };
-            return Some(wrong(setting, &error, remedy));
-        }
-    }
-    unwritable(setting, &path)
-}
-
-/// The files of reservations, of circuits, and of blocked hosts.
-fn order_files(config: &Config) -> impl Iterator<Item = WrongFile> {
-    let place = |app: &AppChoice| match app {
-        AppChoice::Bandwidth(_, place) => {
-            Some(("apps.bandwidth.store", reservations_store_path(config, place)?))
-        }
-        AppChoice::Provisioning(_, place) => {
-            Some(("apps.provisioning.store", circuits_store_path(config, place)?))
-        }
-        AppChoice::Quarantine(settings) => {
-            Some(("apps.quarantine.store", blocks_store_path(config, &settings.store)?))
-        }
-        _ => None,
+/// The file that keeps what an app stores.
+fn store_file(config: &Config, app: &AppChoice) -> Option<WrongFile> {
+    let path = store_path(config, app)?;
+    let setting = &format!("apps.{}.store", app.name());
+    let (error, remedy) = match app {
+        AppChoice::Static(_) => match check_static_file(&path, reserved_meters(config)) {
+            Ok(()) => return unwritable(setting, &path),
+            Err(error) => {
+                let remedy = match &error {
+                    StaticFileError::File(FileStoreError::Io { error, .. }) => remedy(error),
+                    _ => "",
+                };
+                (error.to_string(), remedy)
+            }
+        },
+        _ => match read_orders(&path) {
+            Ok(_) => return unwritable(setting, &path),
+            Err(error) => (error.to_string(), ""),
+        },
     };
-    config.apps.iter().filter_map(place).filter_map(|(setting, path)| match read_orders(&path) {
-        Err(error) => Some(wrong(setting, &error, "")),
-        Ok(_) => unwritable(setting, &path),
-    })
+    Some(wrong(setting, &error, remedy))
 }
 
 /// Whether the file cannot be replaced: as a whole, by a new file beside it.
-fn unwritable(setting: &'static str, path: &Path) -> Option<WrongFile> {
+fn unwritable(setting: &str, path: &Path) -> Option<WrongFile> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let directory = directory.unwrap_or(Path::new("."));
     let error = io::Error::from(access(directory, Access::WRITE_OK | Access::EXEC_OK).err()?);
@@ -160,11 +140,7 @@ fn unwritable(setting: &'static str, path: &Path) -> Option<WrongFile> {
     Some(wrong(setting, &format!("{}: {error}", directory.display()), remedy))
 }
 
-pub(super) fn wrong(
-    setting: &'static str,
-    error: &dyn std::fmt::Display,
-    remedy: &str,
-) -> WrongFile {
+pub(super) fn wrong(setting: &str, error: &dyn std::fmt::Display, remedy: &str) -> WrongFile {
     WrongFile { setting: Some(setting.to_owned()), text: format!("{setting}: {error}{remedy}") }
 }
 

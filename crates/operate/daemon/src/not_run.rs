@@ -10,7 +10,7 @@ use bellrock_config::files::KeyFileError;
 use bellrock_engine::StartError;
 use bellrock_northbound::TlsError;
 
-use super::block_list::BlockListFileError;
+use super::followed_file::FollowedFileError;
 use super::switch_tls::SwitchTlsError;
 
 /// Why the controller did not run.
@@ -31,13 +31,13 @@ pub enum NotRun {
     /// Circuits need the same resource.
     #[error(transparent)]
     Circuits(#[from] Conflict),
-    /// The block list cannot be followed.
+    /// A file of an app cannot be followed.
     #[error(transparent)]
-    BlockList(#[from] BlockListFileError),
+    FollowedFile(#[from] FollowedFileError),
     /// The file of static entries cannot be used.
     #[error(transparent)]
     StaticFile(#[from] StaticFileError),
-    /// A file of reservations, or of blocked hosts, cannot be used.
+    /// A file of what an app stores cannot be used.
     #[error(transparent)]
     Orders(FileStoreError),
     /// The key of discovery cannot be read.

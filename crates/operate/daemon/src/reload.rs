@@ -15,11 +15,7 @@ use std::thread;
 use std::time::Duration;
 
 use bellrock::settings::{LimitsHandle, NamesHandle, TlsHandle};
-use bellrock_apps::bandwidth::{BandwidthSettings, Reservations};
-use bellrock_apps::provisioning::{Circuits, ProvisioningSettings};
-use bellrock_apps::quarantine::{BlockList, BlockLists};
 use bellrock_cluster::link::LinkTls;
-use bellrock_config::apps::AppChoice;
 use bellrock_config::{Change, Checked, Config, Difference, SettingChange, Sources};
 use bellrock_engine::TlsServer;
 use bellrock_northbound::tokens::{self, GivenTokens, TokenEntry};
@@ -29,7 +25,7 @@ use bellrock_query::{
 };
 use tracing::{info, warn};
 
-use super::block_list::BlockListFile;
+use super::apps::{LiveApp, PutInForce};
 use super::builder::Parts;
 use super::cluster;
 use super::log::LogLevel;
@@ -46,9 +42,7 @@ pub(super) struct Reloader {
     sources: Sources,
     log_level: LogLevel,
     names: NamesHandle,
-    circuits: Option<Circuits>,
-    reservations: Option<Reservations>,
-    block_lists: Option<BlockLists>,
+    apps: Vec<(String, Box<dyn LiveApp>)>,
     certificate: Option<Certificate>,
     tokens: GivenTokens,
     switch_tls: Option<TlsHandle>,
@@ -63,8 +57,6 @@ struct Running {
     /// The text of its file.
     text: Option<String>,
     shared: SharedText,
-    /// The file of the block list, which is watched.
-    block_list: Option<BlockListFile>,
     /// The content of the files that it names.
     files: NamedFiles,
     /// Digests of the files with apps in Python, as they were at the start; none if Python follows
@@ -100,8 +92,8 @@ struct Prepared {
     switch_tls: Option<TlsServer>,
     node_tls: Option<LinkTls>,
     tokens: Vec<TokenEntry>,
-    /// The settings of the circuits, if they have changed.
-    circuits: Option<ProvisioningSettings>,
+    /// The apps whose settings have changed.
+    apps: Vec<PutInForce>,
 }
 
 impl Reloader {
@@ -113,10 +105,7 @@ impl Reloader {
     ) -> Arc<Self> {
         let Parts {
             names,
-            circuits,
-            reservations,
-            block_lists,
-            block_list,
+            apps,
             certificate,
             tokens,
             switch_tls,
@@ -131,14 +120,12 @@ impl Reloader {
         let python = python.map(|path| (path.clone(), digest(&path).ok())).collect();
         let (text, shared) =
             (sources.clone().read_text().ok().and_then(|it| it.text), SharedText::default());
-        let running = Mutex::new(Running { config, text, shared, block_list, files, python });
+        let running = Mutex::new(Running { config, text, shared, files, python });
         Arc::new(Reloader {
             sources,
             log_level,
             names,
-            circuits,
-            reservations,
-            block_lists,
+            apps,
             certificate,
             tokens,
             switch_tls,
@@ -201,8 +188,8 @@ impl Reloader {
         }
         if sources.shared.is_some() && !dry_run {
             running.shared.refused = answer.as_ref().err().map(|error| error.message.clone());
-            if let (Some(circuits), Ok(_)) = (&self.circuits, &answer) {
-                circuits.release();
+            if answer.is_ok() {
+                self.apps.iter().for_each(|(_, app)| app.shared_is_known());
             }
         }
         answer
@@ -277,11 +264,18 @@ impl Reloader {
         let node_tls = self.read_node_tls(after)?;
         let tokens = tokens::of_settings(&after.http.token_hashes)
             .map_err(|why| invalid(format!("http.token_hashes: {why}")))?;
-        let circuits = circuits(after).filter(|new| Some(new) != circuits(before).as_ref());
-        if let Some(circuits) = &circuits {
-            circuits.check().map_err(|error| invalid(error.to_string()))?;
+        let mut apps = Vec::new();
+        for (name, app) in &self.apps {
+            let settings =
+                |config: &'_ Config| config.apps.iter().find(|it| it.name() == name).cloned();
+            match settings(after) {
+                Some(new) if settings(before).as_ref() != Some(&new) => {
+                    apps.push(app.prepare(&new).map_err(invalid)?);
+                }
+                _ => {}
+            }
         }
-        Ok(Prepared { certificate, switch_tls, node_tls, tokens, circuits })
+        Ok(Prepared { certificate, switch_tls, node_tls, tokens, apps })
     }
 
     fn apply(
@@ -290,25 +284,10 @@ impl Reloader {
         config: Config,
         prepared: Prepared,
     ) -> Result<(), QueryError> {
-        let Prepared { certificate, switch_tls, node_tls, tokens, circuits } = prepared;
-        // Only these can fail, and then they change nothing themselves.
+        let Prepared { certificate, switch_tls, node_tls, tokens, apps } = prepared;
+        // Only this can fail, and then it changes nothing itself.
         self.change_rate(&running.config, &config)?;
-        if let Err(error) = self.change_block_list(running, &config) {
-            let before = running.config.limits.packet_ins_per_second;
-            let _ = self.limits.set_packet_ins_per_second(before);
-            return Err(error);
-        }
-        if let (Some(handle), Some(settings)) = (&self.circuits, circuits)
-            && let Err(error) = handle.change(settings.circuits)
-        {
-            // They were checked.
-            warn!("circuits: {error}");
-        }
-        if let (Some(handle), Some(settings)) = (&self.reservations, bandwidth(&config))
-            && Some(settings) != bandwidth(&running.config)
-        {
-            handle.change(settings.clone());
-        }
+        apps.into_iter().for_each(|put_in_force| put_in_force());
         if let (Some(handle), Some(certificate)) = (&self.certificate, certificate) {
             handle.replace(certificate);
         }
@@ -371,20 +350,6 @@ impl Reloader {
             .map_err(|error| invalid(format!("TLS between nodes: {error}")))
     }
 
-    fn change_block_list(&self, running: &mut Running, config: &Config) -> Result<(), QueryError> {
-        let (before, after) = (block_list(&running.config), block_list(config));
-        let Some(lists) = self.block_lists.as_ref().filter(|_| before != after) else {
-            return Ok(());
-        };
-        let file = after.map(|path| BlockListFile::watch(&path, lists.clone()));
-        let file = file.transpose().map_err(|error| invalid(error.to_string()))?;
-        if file.is_none() {
-            lists.set_file(BlockList::default());
-        }
-        running.block_list = file;
-        Ok(())
-    }
-
     /// Reloads whenever the file changes, in a thread that ends with the process.
     ///
     /// # Errors
@@ -433,27 +398,6 @@ pub fn difference(before: &Config, after: &Config) -> Difference {
         need_restart(&["cluster.tls.certificate", "cluster.tls.key", "cluster.tls.ca"]);
     }
     difference
-}
-
-fn circuits(config: &Config) -> Option<ProvisioningSettings> {
-    config.apps.iter().find_map(|app| match app {
-        AppChoice::Provisioning(settings, _) => Some(settings.clone()),
-        _ => None,
-    })
-}
-
-fn bandwidth(config: &Config) -> Option<&BandwidthSettings> {
-    config.apps.iter().find_map(|app| match app {
-        AppChoice::Bandwidth(settings, _) => Some(settings),
-        _ => None,
-    })
-}
-
-fn block_list(config: &Config) -> Option<PathBuf> {
-    config.apps.iter().find_map(|app| match app {
-        AppChoice::Quarantine(settings) => settings.file.clone(),
-        _ => None,
-    })
 }
 
 fn row(change: &SettingChange) -> SettingChangeRow {

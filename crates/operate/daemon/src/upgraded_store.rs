@@ -1,5 +1,7 @@
 //! The store of static entries in the etcd of a cluster that an earlier release may have used.
 
+use std::sync::Arc;
+
 use bellrock_book::{
     CommitFuture, EntryStore, Life, StoreChange, StoreEvent, StoreEvents, StoreLimits,
     StoredChange, StoredEntry,
@@ -11,9 +13,9 @@ use bellrock_operator::upgraded_entry;
 /// A store whose values of earlier releases are read in the form of this one. What cannot be read
 /// stays as it is.
 #[derive(Debug)]
-pub(super) struct UpgradedStore<S>(pub(super) S);
+pub(super) struct UpgradedStore(pub(super) Arc<dyn EntryStore>);
 
-impl<S: EntryStore> EntryStore for UpgradedStore<S> {
+impl EntryStore for UpgradedStore {
     fn limits(&self) -> StoreLimits {
         self.0.limits()
     }
@@ -74,7 +76,7 @@ mod tests {
             [("entry/a", old), ("entry/b", strange), ("orders", r#"{"orders":3}"#)]
                 .map(|(name, value)| (name.to_owned(), value.to_owned())),
         );
-        let upgraded = UpgradedStore(store.clone());
+        let upgraded = UpgradedStore(Arc::new(store.clone()));
         let mut events = upgraded.follow();
         let new = "\"number=7 owner=alice switch=00000000000000a1 end=9 table=0 priority=2048 match=any actions=drop\"";
         let Some(StoreEvent::Read { entries, .. }) = block_on(events.next()) else {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use axum::http::{HeaderName, header};
-use bellrock_query::{Form, MAX_PAGE_ROWS, Method, Param, ParamKind, Route, Schemas};
+use bellrock_query::{Form, MAX_PAGE_ROWS, Method, Param, ParamKind, Route, Schemas, TAGS};
 use serde_json::{Map, Value, json};
 
 /// Headers of the page: it loads its style, and runs nothing.
@@ -50,6 +50,8 @@ pub(crate) fn document(operations: &[Operation], schemas: &Schemas) -> Value {
         let Route { method, path, .. } = operation.route;
         paths[path][method.to_string().to_lowercase()] = described(operation);
     }
+    let tags: Vec<_> =
+        TAGS.iter().map(|(name, about)| json!({"name": name, "description": about})).collect();
     let mut document = json!({
         "openapi": "3.1.0",
         "info": {
@@ -65,11 +67,7 @@ pub(crate) fn document(operations: &[Operation], schemas: &Schemas) -> Value {
             "schemas": schemas,
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
-        "tags": [
-            {"name": "controller", "description": "The controller itself"},
-            {"name": "network", "description": "Switches, links, hosts and flows"},
-            {"name": "orders", "description": "Reservations, circuits, quarantine and static flows"},
-        ],
+        "tags": tags,
     });
     name_rows(&mut document);
     unlink(&mut document);

@@ -4,8 +4,8 @@
 //! It opens no socket: the crates `control` and `northbound` do, and ask the
 //! [`ControllerOperator`]. It puts no controller together: the face does, and gives it the parts.
 
+mod apps;
 mod ask;
-mod bandwidth;
 mod cluster;
 mod events;
 mod flows;
@@ -16,12 +16,9 @@ mod identities;
 mod latencies;
 mod messages;
 mod missing;
-mod names;
 mod network;
 mod orphans;
 mod ports;
-mod provisioning;
-mod quarantine;
 mod queues;
 mod relays;
 mod static_checks;
@@ -35,16 +32,14 @@ mod wait;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bellrock_api::runtime::RoleControl;
 use bellrock_api::{
     Dpid, NameKind, Names, Network, Port, PortDesc, PriorityBand, Refusal, RefusedFlows, Scope,
     SwitchIdentity, SwitchInfo, SwitchPort, Watch,
 };
-use bellrock_apps::bandwidth::Reservations;
-use bellrock_apps::provisioning::Circuits;
-use bellrock_apps::quarantine::BlockLists;
+use bellrock_apps::orders::AppOrders;
 use bellrock_apps::static_entries::StaticEntries;
 use bellrock_book::leadership::Leadership;
 use bellrock_engine::{
@@ -57,7 +52,7 @@ use bellrock_query::{
     Answer, AppRow, AppScope, AppTables, ClusterHandle, CounterMeaning, CounterPart, Counters,
     ErrorKind, IdentityRow, ListApps, MissingEntriesRow, Operator, PortRef, PortRow, QueryError,
     RefusedFlowRow, Reload, ReloadAnswer, Request, Rows, SharedConfigHandle, Status,
-    SwitchCounterRow, SwitchRef, SwitchRow, TableMemory, TaskRow, TaskState,
+    SwitchCounterRow, SwitchRef, SwitchRow, TableMemory, TaskRow, TaskState, unknown_name,
 };
 use bellrock_services::desired::faults_of_switch;
 use bellrock_services::discovery::RefusedAnnouncements;
@@ -75,12 +70,8 @@ pub const ORDER_TIMEOUT: Duration = Duration::from_secs(8);
 /// The handles of apps that take orders, if they are in the chain.
 #[derive(Clone, Default)]
 pub struct Handles {
-    /// The lists of the app `quarantine`.
-    pub block_lists: Option<BlockLists>,
-    /// The reservations of the app `bandwidth`.
-    pub reservations: Option<Reservations>,
-    /// The circuits of the app `provisioning`.
-    pub circuits: Option<Circuits>,
+    /// Apps that take orders.
+    pub apps: Vec<Arc<dyn AppOrders>>,
     /// The entries of the app `static`.
     pub static_entries: Option<StaticEntries>,
     /// Reloads the configuration.
@@ -170,11 +161,11 @@ impl Operator for ControllerOperator {
                 Answer::ListLinks(network::links_page(network, names, query.page))
             }
             Request::ListRelays(query) => {
-                Answer::ListRelays(relays::list(network, names, query.page)?)
+                Answer::ListRelays(relays::list(&self.asked(names), query.page)?)
             }
             Request::JudgeRelay(order) => {
                 let ports = [self.port(names, &order.from)?, self.port(names, &order.to)?];
-                Answer::JudgeRelay(relays::judge(network, names, &order, ports)?)
+                Answer::JudgeRelay(relays::judge(&self.asked(names), &order, ports)?)
             }
             Request::ListEvents(query) => {
                 Answer::ListEvents(events::list(network, names, self.run, &query)?)
@@ -208,20 +199,6 @@ impl Operator for ControllerOperator {
                 let apps = self.orphan_apps(order.app.as_deref())?;
                 let dpids = self.switches_or_one(names, order.switch.as_ref())?;
                 Answer::CleanFlows(orphans::clean(network, names, &apps, &dpids))
-            }
-            Request::Block(order) => Answer::Block(self.block(names, &order)?),
-            Request::Unblock(order) => Answer::Unblock(self.unblock(names, &order)?),
-            Request::ListBlocked(query) => {
-                Answer::ListBlocked(self.list_blocked(names, query.page)?)
-            }
-            Request::Reserve(order) => {
-                Answer::Reserve(bandwidth::reserve(self.reservations()?, network, names, &order)?)
-            }
-            Request::Release(order) => {
-                Answer::Release(bandwidth::release(self.reservations()?, names, &order)?)
-            }
-            Request::ListReservations(query) => {
-                Answer::ListReservations(bandwidth::list(self.reservations()?, names, query.page))
             }
             Request::SetStatic(order) => Answer::SetStatic(self.set_static(names, &order)?),
             Request::ListStatic(query) => Answer::ListStatic(self.list_static(names, &query)?),
@@ -264,9 +241,7 @@ impl Operator for ControllerOperator {
                 Answer::SetSharedConfig(ReloadAnswer { notice, ..answer })
             }
             Request::Reload(order) => Answer::Reload(self.reload()?(&order)?),
-            Request::ListCircuits(query) => {
-                Answer::ListCircuits(provisioning::list(self.circuits()?, names, query.page))
-            }
+            request => self.ask_app(names, &request)?,
         })
     }
 }
@@ -279,20 +254,6 @@ fn no_tls() -> QueryError {
 /// The name of a switch, for a row.
 fn name_of(names: &Names, dpid: Dpid) -> Option<String> {
     names.name_of(dpid).map(str::to_owned)
-}
-
-/// Waits in this thread until an app has carried out an order.
-///
-/// # Errors
-/// There is no answer in time, or at all.
-fn carried_out<T>(answer: bellrock_api::runtime::PromiseFuture<T>) -> Result<T, QueryError> {
-    let answer = wait_until(Instant::now() + ORDER_TIMEOUT, answer).ok_or_else(|| {
-        let limit = ORDER_TIMEOUT.as_secs();
-        let why =
-            format!("it is not done after {limit} s, and continues; ask for the result later");
-        QueryError::new(ErrorKind::Timeout, why)
-    })?;
-    answer.ok_or_else(|| QueryError::new(ErrorKind::Refused, "the controller is stopping"))
 }
 
 impl ControllerOperator {
@@ -335,7 +296,7 @@ impl ControllerOperator {
         match switch {
             SwitchRef::Dpid(dpid) => Ok(*dpid),
             SwitchRef::Name(name) => {
-                names.switch(name).ok_or_else(|| names::unknown("switch", name, NameKind::Switch))
+                names.switch(name).ok_or_else(|| unknown_name("switch", name, NameKind::Switch))
             }
         }
     }
@@ -343,17 +304,6 @@ impl ControllerOperator {
     /// The port that an operator means.
     fn port(&self, names: &Names, port: &PortRef) -> Result<SwitchPort, QueryError> {
         Ok(SwitchPort::new(self.dpid(names, &port.switch)?, port.port))
-    }
-
-    fn block_lists(&self) -> Result<&BlockLists, QueryError> {
-        self.handles.block_lists.as_ref().ok_or_else(|| self.no_handle("quarantine", "block_lists"))
-    }
-
-    fn reservations(&self) -> Result<&Reservations, QueryError> {
-        self.handles
-            .reservations
-            .as_ref()
-            .ok_or_else(|| self.no_handle("bandwidth", "reservations"))
     }
 
     fn reload(&self) -> Result<&ReloadFn, QueryError> {
@@ -369,26 +319,6 @@ impl ControllerOperator {
     #[cfg(feature = "tls")]
     fn identities(&self) -> Result<&Identities, QueryError> {
         self.handles.identities.as_ref().ok_or_else(no_tls)
-    }
-
-    fn circuits(&self) -> Result<&Circuits, QueryError> {
-        self.handles.circuits.as_ref().ok_or_else(|| self.no_handle("provisioning", "circuits"))
-    }
-
-    /// Explains why no app takes an order. `method`: of the builder, takes the app's handle.
-    fn no_handle(&self, app: &str, method: &str) -> QueryError {
-        let why = if self.apps.iter().any(|name| name == app) {
-            format!(
-                "the app `{app}` runs, but this program has not given its handle to the controller; call \
-                 `{method}` of the builder"
-            )
-        } else {
-            format!(
-                "this needs the app `{app}`, which this controller does not run; put it in the chain, before the \
-                 apps that carry all packets: `bellrock run --app {app} --app learning`"
-            )
-        };
-        QueryError::new(ErrorKind::AppNotRunning, why)
     }
 
     fn status(&self, names: &Names) -> Status {

@@ -3,24 +3,20 @@
 use std::time::Duration;
 
 use bellrock_api::runtime::PromiseFuture;
-use bellrock_api::{Names, Network, SwitchPort};
+use bellrock_api::{Names, SwitchPort};
+use bellrock_apps::orders::Asked;
 use bellrock_query::{ErrorKind, JudgeRelay, Page, QueryError, RelayRow, RelayVerdict, Rows};
 use bellrock_services::discovery::{LinkVerdict, Relays, SuspectedLink};
 
-use super::{carried_out, name_of};
+use super::name_of;
 
-pub(super) fn list(
-    network: &Network,
-    names: &Names,
-    page: Page,
-) -> Result<Rows<RelayRow>, QueryError> {
-    let links = answer(Relays::list(network))?;
-    Ok(Rows::of(links, page).map(|link| row(&link, names, network.now())))
+pub(super) fn list(asked: &dyn Asked, page: Page) -> Result<Rows<RelayRow>, QueryError> {
+    let links = answer(Relays::list(asked.network()), asked)?;
+    Ok(Rows::of(links, page).map(|link| row(&link, asked.names(), asked.network().now())))
 }
 
 pub(super) fn judge(
-    network: &Network,
-    names: &Names,
+    asked: &dyn Asked,
     order: &JudgeRelay,
     ports: [SwitchPort; 2],
 ) -> Result<RelayRow, QueryError> {
@@ -37,14 +33,14 @@ pub(super) fn judge(
     if from == to {
         return Err(QueryError::invalid("to", "a link has two different ports"));
     }
-    let link = answer(Relays::judge(network, from, to, verdict))?
+    let link = answer(Relays::judge(asked.network(), from, to, verdict), asked)?
         .map_err(|full| QueryError::new(ErrorKind::Refused, full.to_string()))?;
-    Ok(row(&link, names, network.now()))
+    Ok(row(&link, asked.names(), asked.network().now()))
 }
 
-fn answer<T>(answer: Option<PromiseFuture<T>>) -> Result<T, QueryError> {
+fn answer<T>(answer: Option<PromiseFuture<T>>, asked: &dyn Asked) -> Result<T, QueryError> {
     let why = "discovery does not run, or is too busy; `services: discovery` starts it";
-    carried_out(answer.ok_or_else(|| QueryError::new(ErrorKind::Refused, why))?)
+    asked.carried_out(answer.ok_or_else(|| QueryError::new(ErrorKind::Refused, why))?)
 }
 
 fn row(link: &SuspectedLink, names: &Names, now: Duration) -> RelayRow {

@@ -5,9 +5,7 @@
 use std::fmt::Write;
 
 use bellrock_api::{Dpid, NameKind, Names, Port, SwitchInfo};
-use bellrock_query::{QueryError, StaticEntry};
-
-use super::names::unknown;
+use bellrock_query::{QueryError, StaticEntry, unknown_name};
 
 /// Fields of a match with the Ethernet address of a host.
 const HOST_FIELDS: &[&str] = &["eth_src", "eth_dst", "dl_src", "dl_dst", "arp_sha", "arp_tha"];
@@ -92,7 +90,7 @@ impl Place<'_> {
         if text.contains([':', '/']) {
             return Ok(text.to_owned());
         }
-        let mac = self.names.host(text).ok_or_else(|| unknown(field, text, NameKind::Host))?;
+        let mac = self.names.host(text).ok_or_else(|| unknown_name(field, text, NameKind::Host))?;
         Ok(mac.to_string())
     }
 

@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use bellrock_api::Dpid;
 use serde::{Deserialize, Serialize};
 
-use crate::{ErrorKind, Page, QueryError, SwitchRef, text};
+use crate::gauges::word;
+use crate::{Count, ErrorKind, Gauge, Page, QueryError, SwitchRef, text};
 
 /// Asks for the state of the cluster, as this node sees it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -191,6 +192,15 @@ pub struct ClusterSwitchRow {
     pub placed: bool,
     /// What the node that answers is at the switch.
     pub role: NodeRole,
+}
+
+impl ClusterSwitchRow {
+    /// How the switches of a cluster are counted.
+    pub const GAUGES: &[Gauge<Self>] = &[Gauge {
+        name: "bellrock_cluster_switches",
+        about: "Number of switches of the cluster, by what this node is there.",
+        count: Count::By("role", &["away", "claiming", "master", "standby"], |row| word(&row.role)),
+    }];
 }
 
 /// What a node is at a switch.

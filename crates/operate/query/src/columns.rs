@@ -24,9 +24,12 @@ pub struct Column {
     pub field: &'static str,
     /// How it shows it.
     pub cell: Cell,
+    /// The text in a table for a value that is not there.
+    pub none: &'static str,
 }
 
-/// How a column shows the value of a field. A value that is not there is `-`, and empty in CSV.
+/// How a column shows the value of a field. For a value that is not there it shows
+/// [`Column::none`], and nothing in CSV.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cell {
     /// As it is.
@@ -39,12 +42,22 @@ pub enum Cell {
     Rate,
     /// A list, with a semicolon between its parts.
     Parts,
+    /// A list, with a space between its parts.
+    Words,
+    /// A number in words: those for 0, those for 1, and those behind a larger number.
+    Counted([&'static str; 3]),
 }
 
 impl Column {
     /// A column with this head that shows this field.
     #[must_use]
     pub const fn new(head: &'static str, field: &'static str, cell: Cell) -> Self {
-        Column { head, field, cell }
+        Column { head, field, cell, none: "-" }
+    }
+
+    /// Shows `none` in a table for a value that is not there.
+    #[must_use]
+    pub const fn or(self, none: &'static str) -> Self {
+        Column { none, ..self }
     }
 }

@@ -7,7 +7,7 @@
 //!
 //! [`request`] lists all requests, with their routes over HTTP. A new one is a struct with its
 //! answer in one of the modules here, its place in that list, and an arm in the operator of the
-//! controller.
+//! controller, or in the handle of an app.
 //!
 //! All types serialise with serde. Datapath ids, ports and addresses are text, as operators write
 //! them. Names of fields include their unit.
@@ -17,29 +17,27 @@
 
 mod apps;
 mod audit;
-mod bandwidth;
 mod by_name;
-mod circuits;
 mod cluster;
 mod columns;
 mod configuration;
 mod error;
 mod flows;
+mod gauges;
 mod groups;
 mod hosts;
 mod identities;
 mod messages;
+mod names;
 mod network;
 mod operator;
 mod orphans;
 mod page;
 mod ports;
-mod quarantine;
 mod queues;
 mod relays;
 pub mod request;
 mod route;
-mod static_entries;
 mod status;
 mod switches;
 mod text;
@@ -50,11 +48,7 @@ pub use apps::{
     TaskRow, TaskState,
 };
 pub use audit::MAX_AUDIT_BYTES;
-pub use bandwidth::{
-    ListReservations, MAX_RESERVE_WAIT_MS, Release, ReservationRow, ReservationState, Reserve,
-};
 pub use by_name::{ByName, by_name};
-pub use circuits::{CircuitRow, CircuitState, ListCircuits};
 pub use cluster::{
     BalanceCluster, ClusterHandle, ClusterRequestsRow, ClusterStatus, ClusterStoreRow,
     ClusterSwitchRow, DrainNode, GetCluster, ListClusterSwitches, MoveSwitch, NodeRole, NodeRow,
@@ -67,6 +61,7 @@ pub use configuration::{
 };
 pub use error::{ErrorKind, QueryError};
 pub use flows::{AppFlows, CountFlows, FlowPage, FlowRow, ListFlows, SwitchFlows};
+pub use gauges::{Count, Gauge, GaugeNumbers, ReadGauges};
 pub use groups::{GroupRow, ListGroups, ListMeters, MeterRow};
 pub use hosts::{HostRow, ListHosts};
 pub use identities::{ForgetIdentity, ListIdentities, PinRow};
@@ -74,6 +69,7 @@ pub use messages::{
     AskSwitch, MAX_MESSAGES, MAX_REPLY_TEXT_BYTES, MessageBytes, MessageOutcome, MessageState,
     ParseMessageError, SendMessages, SentMessages, SwitchReply,
 };
+pub use names::{read_named, unknown_name};
 pub use network::{
     AlarmState, EventRow, EventsAfter, FollowEvents, GetTopology, LinkRow, ListEvents, ListLinks,
     MAX_EVENTS_AT_ONCE, MAX_EVENTS_WAIT_MS, TopologyAnswer, TopologySwitch,
@@ -84,21 +80,12 @@ pub use orphans::{
 };
 pub use page::{DEFAULT_PAGE_ROWS, MAX_PAGE_ROWS, Page, Rows};
 pub use ports::{ListPorts, PortCounters, PortState, PortStatsRow};
-pub use quarantine::{
-    Block, BlockGap, BlockGapState, BlockedList, BlockedRow, ListBlocked, MAX_GAPS_SHOWN,
-    QuarantineAnswer, Unblock,
-};
 pub use queues::{ListQueues, QueueRow};
 pub use relays::{JudgeRelay, ListRelays, ParsePortRefError, PortRef, RelayRow, RelayVerdict};
-pub use request::{Answer, DECLARED, Query, Request};
+pub use request::*;
 pub use route::{Declared, Form, Method, Param, ParamKind, Route};
 #[cfg(feature = "schema")]
 pub use route::{Schemas, add_schema};
-pub use static_entries::{
-    DEFAULT_OWNER, GroupKind, ListStatic, MAX_UNCONFIRMED_SHOWN, MeterUnit, SetStatic,
-    StaticAnswer, StaticBand, StaticBucket, StaticEntry, StaticFlow, StaticGroup, StaticMeter,
-    StaticProblem, StaticRow, StaticState,
-};
 pub use status::{GetStatus, MissingSwitch, Status, TableMemory};
 pub use switches::{
     IdentityRow, ListSwitches, MissingEntriesRow, PortRow, RefusedFlowRow, SwitchRef, SwitchRow,

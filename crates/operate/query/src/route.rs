@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use crate::List;
+use crate::{List, ReadGauges};
 
 /// A method of HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,6 +129,10 @@ pub struct Declared {
     pub row: Option<&'static str>,
     /// How its rows are listed.
     pub list: Option<List>,
+    /// Name of the app that answers it. `None`: the controller itself.
+    pub app: Option<&'static str>,
+    /// How its rows are counted for monitoring.
+    pub gauges: Option<ReadGauges>,
     /// Adds the schemas of the answer, and those of the request if it is a body.
     #[cfg(feature = "schema")]
     pub schemas: fn(&mut Schemas),

@@ -17,6 +17,8 @@ mod errors;
 mod hold;
 mod ledger;
 mod names;
+#[cfg(feature = "orders")]
+mod orders;
 mod request;
 mod reservation;
 mod route;
@@ -320,6 +322,8 @@ impl Bandwidth {
         Bandwidth(reservations.clone())
     }
 }
+
+crate::boxed::boxed!(Bandwidth);
 
 impl App for Bandwidth {
     type Handler = ();

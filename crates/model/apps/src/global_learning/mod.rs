@@ -120,6 +120,8 @@ impl<T: GlobalTable> Default for GlobalLearning<T> {
 
 const NAME: &str = "global_learning";
 
+crate::boxed::boxed!(GlobalLearning<SharedTable>);
+
 impl<T: GlobalTable> App for GlobalLearning<T> {
     type Handler = LearningSwitch<GlobalHosts<T>>;
 

@@ -6,8 +6,8 @@
 //! fragments, headers that are malformed or cut. A match with fewer fields is still right: the
 //! address alone decides where packets go.
 //!
-//! In 1.0 a flow without wildcards is above all priorities (§3.4), so also above the drops of
-//! `quarantine`. Switches differ in whether a field that does not apply to a packet counts as a
+//! In 1.0 a flow without wildcards is above all priorities (§3.4), so also above the drops of apps
+//! in front. Switches differ in whether a field that does not apply to a packet counts as a
 //! wildcard. So in 1.0 the match omits the fields that do not affect forwarding: the priority of a
 //! VLAN tag, the DSCP, and the operation of ARP.
 

@@ -74,6 +74,8 @@ pub(crate) fn learning_counters() -> Vec<(&'static str, &'static str)> {
     [LearningCounters::ALL, &StormGuard::COUNTERS].concat()
 }
 
+crate::boxed::boxed!(Learning);
+
 impl App for Learning {
     type Handler = LearningSwitch;
 

@@ -20,6 +20,8 @@
 mod circuit;
 mod endpoint_hosts;
 mod layout;
+#[cfg(feature = "orders")]
+mod orders;
 mod plan;
 mod progress;
 mod route;
@@ -392,6 +394,8 @@ impl Provisioning {
         Provisioning(circuits.clone())
     }
 }
+
+crate::boxed::boxed!(Provisioning);
 
 impl App for Provisioning {
     type Handler = ();

@@ -13,6 +13,8 @@
 mod keep;
 mod list;
 mod lists;
+#[cfg(feature = "orders")]
+mod orders;
 mod stored;
 
 use bellrock_api::{
@@ -40,6 +42,8 @@ impl Quarantine {
         Quarantine { lists: lists.clone(), permits: ReadPermits::default() }
     }
 }
+
+crate::boxed::boxed!(Quarantine);
 
 impl App for Quarantine {
     type Handler = QuarantineSwitch;

@@ -72,6 +72,8 @@ impl Routing {
     }
 }
 
+crate::boxed::boxed!(Routing);
+
 impl App for Routing {
     type Handler = RoutingSwitch;
 

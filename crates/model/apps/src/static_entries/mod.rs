@@ -273,6 +273,8 @@ impl Static {
     }
 }
 
+crate::boxed::boxed!(Static);
+
 impl App for Static {
     type Handler = ();
 

@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 
 use super::{CLUSTER_NODES, ClusterConfig};
-use crate::apps::AppChoice;
 use crate::contradictions::{Contradiction, error, overlap, warning};
 use crate::{Config, StorePlace};
 
@@ -19,42 +18,19 @@ impl Config {
         let all = all.into_iter().flatten();
         let tls = [cluster.node_tls(), cluster.reachable()].into_iter().flatten();
         let etcd = [cluster.user(), cluster.etcd_pair(), cluster.plain(), cluster.authorities()];
-        let stores = self.file_of_static().into_iter().chain(self.files_of_orders());
-        all.chain(tls).chain(etcd.into_iter().flatten()).chain(stores).collect()
+        all.chain(tls).chain(etcd.into_iter().flatten()).chain(self.files_of_apps()).collect()
     }
 
-    /// A file that nobody would write.
-    fn file_of_static(&self) -> Option<Contradiction> {
-        let is_file = |app: &AppChoice| matches!(app, AppChoice::Static(settings) if settings.store != StorePlace::Auto);
-        self.apps.iter().any(is_file).then(|| {
-            let text = "`store` of `static` has no effect, since a cluster keeps static entries in etcd; leave it out";
-            warning(&["apps.static.store"], text.to_owned())
-        })
-    }
-}
-
-impl Config {
-    /// The same, of what operators order from other apps.
-    fn files_of_orders(&self) -> impl Iterator<Item = Contradiction> {
-        let place = |app: &AppChoice| match app {
-            AppChoice::Bandwidth(_, store) => {
-                Some(("apps.bandwidth.store", store.clone(), "reservations"))
-            }
-            AppChoice::Provisioning(_, store) => {
-                Some(("apps.provisioning.store", store.clone(), "circuits"))
-            }
-            AppChoice::Quarantine(settings) => {
-                Some(("apps.quarantine.store", settings.store.clone(), "block lists"))
-            }
-            _ => None,
-        };
-        let places = self.apps.iter().filter_map(place);
-        let without_effect = places.filter(|(_, store, _)| *store != StorePlace::Auto);
-        without_effect.map(|(key, _, what)| {
+    /// Files that nobody would write.
+    fn files_of_apps(&self) -> impl Iterator<Item = Contradiction> {
+        self.apps.iter().filter_map(|app| {
+            let what = app.known()?.stored?.what;
+            app.store().filter(|store| **store != StorePlace::Auto)?;
+            let key = format!("apps.{}.store", app.name());
             let text = format!(
                 "`{key}` has no effect, since a cluster keeps {what} in etcd; leave it out"
             );
-            warning(&[key], text)
+            Some(warning(&[&key], text))
         })
     }
 }

@@ -229,7 +229,7 @@ fn every_contradiction_of_a_cluster_has_its_line_and_says_what_would_be_right() 
         ),
         (
             format!("{LOCAL}apps: [{{static: {{store: /var/lib/static.json}}}}, learning]\n"),
-            "f:6:18: warning: `store` of `static` has no effect, since a cluster keeps static ",
+            "f:6:18: warning: `apps.static.store` has no effect, since a cluster keeps static ",
         ),
     ] {
         let said = said(&text);

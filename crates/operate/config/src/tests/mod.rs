@@ -106,6 +106,18 @@ fn a_setting_of_an_app_reads_back_as_it_is_shown() {
     assert_eq!(read(none).apps, read("apps: [bandwidth, provisioning]").apps);
 }
 
+#[test]
+fn an_app_that_stores_has_a_setting_that_names_its_file() {
+    for known in KNOWN {
+        let setting = known.settings.iter().find(|setting| setting.key == "store");
+        let file = known.stored.map(|stored| stored.file);
+        assert_eq!(setting.is_some(), file.is_some(), "{}", known.name);
+        assert_eq!((known.choice)().store().is_some(), file.is_some(), "{}", known.name);
+        let is_named = setting.zip(file).is_none_or(|(setting, file)| setting.about.contains(file));
+        assert!(is_named, "{}: {file:?}", known.name);
+    }
+}
+
 /// A file with the maps of apps.
 const MAPS: &str = "\
 switches: {core-1: a1}

@@ -11,7 +11,7 @@
 //! apply a text keeps what was in force before, and reports an alarm.
 //!
 //! A node that starts begins with its own file, and applies what is shared when etcd has answered,
-//! so that it starts without etcd too. Until then it decides nothing about circuits.
+//! so that it starts without etcd too. Until then no app decides about what nodes share.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;

@@ -2,16 +2,16 @@
 
 use std::fmt;
 
-use bellrock_query::{ClusterRequestsRow, ClusterStoreRow, NodeRole, NodeRow};
+use bellrock_query::{ClusterRequestsRow, ClusterStoreRow, NodeRow};
 
-use super::families::{Families, Labels, Output, alone, by_state};
+use super::families::{Families, Output, alone};
 
 const MS_PER_S: f64 = 1000.0;
 
 impl Families {
     /// The cluster, unless the controller is alone.
     pub(super) fn cluster(&self, output: &mut Output<'_, '_>) -> fmt::Result {
-        let Some((status, switches)) = &self.readings.cluster else { return Ok(()) };
+        let Some(status) = &self.readings.cluster else { return Ok(()) };
         output.gauge(
             "bellrock_cluster_serving",
             "1 if this node may be master of switches: it has a majority, and has read etcd.",
@@ -21,16 +21,6 @@ impl Families {
             "bellrock_cluster_epoch",
             "Newest epoch of an order of masters that this node knows.",
             alone(status.epoch),
-        )?;
-        let known = [NodeRole::Away, NodeRole::Standby, NodeRole::Claiming, NodeRole::Master];
-        let roles = by_state(&known, Some(switches.iter().map(|row| row.role)));
-        let of_role = |(labels, n): (Labels, u64)| {
-            (labels.into_iter().map(|(_, role)| ("role", role)).collect(), n)
-        };
-        output.gauge(
-            "bellrock_cluster_switches",
-            "Number of switches of the cluster, by what this node is there.",
-            roles.into_iter().map(of_role),
         )?;
         output.gauge(
             "bellrock_cluster_certificate_expiry_timestamp_seconds",

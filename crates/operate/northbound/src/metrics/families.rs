@@ -8,8 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
 
 use bellrock_query::{
-    AppRow, BlockGap, BlockGapState, CircuitState, CounterMeaning, CounterPart, LatencyRow,
-    PortCounters, PortState, ReservationState,
+    AppRow, CounterMeaning, CounterPart, GaugeNumbers, LatencyRow, PortCounters, PortState,
 };
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{
@@ -18,8 +17,6 @@ use prometheus_client::encoding::{
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
-use serde::Serialize;
-use serde_json::Value;
 
 use super::readings::Readings;
 use super::statistics::Answers;
@@ -118,27 +115,6 @@ fn of_port(dpid: u64, switch: Option<&str>, port: impl ToString, name: &str) -> 
     let mut labels = of_switch(dpid, switch);
     labels.extend([("port", port.to_string()), ("port_description", name.to_owned())]);
     labels
-}
-
-/// A state, as REST writes it.
-fn word(state: &impl Serialize) -> String {
-    match serde_json::to_value(state) {
-        Ok(Value::String(word)) => word,
-        _ => String::new(),
-    }
-}
-
-/// The number of things in each state. `known`: the states that are listed even if nothing has
-/// them. `states`: of each thing, as REST writes them; `None` if their app does not run.
-pub(super) fn by_state<S: Serialize>(
-    known: &[S],
-    states: Option<impl Iterator<Item = S>>,
-) -> Vec<(Labels, u64)> {
-    let Some(states) = states else { return Vec::new() };
-    let mut numbers = BTreeMap::<String, u64>::new();
-    numbers.extend(known.iter().map(|state| (word(state), 0)));
-    states.for_each(|state| *numbers.entry(word(&state)).or_default() += 1);
-    numbers.into_iter().map(|(state, n)| (vec![("state", state)], n)).collect()
 }
 
 impl Families {
@@ -377,7 +353,7 @@ impl Families {
     }
 
     fn apps(&self, output: &mut Output<'_, '_>) -> fmt::Result {
-        let Readings { apps, circuits, reservations, blocked, .. } = &self.readings;
+        let Readings { apps, gauges, .. } = &self.readings;
         let of_app = |app: &str| vec![("app", app.to_owned())];
         output.gauge(
             "bellrock_app_disabled",
@@ -395,38 +371,11 @@ impl Families {
             apps.iter().map(|app| (of_app(&app.name), app.errors)),
         )?;
         self.budgets_of_apps(output)?;
-        output.gauge(
-            "bellrock_circuits",
-            "Number of circuits in each state.",
-            by_state(
-                &[CircuitState::Up, CircuitState::Installing, CircuitState::Down],
-                circuits.as_ref().map(|rows| rows.iter().map(|row| row.state)),
-            ),
-        )?;
-        output.gauge(
-            "bellrock_reservations",
-            "Number of reservations in each state.",
-            by_state(
-                &[ReservationState::Pending, ReservationState::Installed, ReservationState::Lost],
-                reservations.as_ref().map(|rows| rows.iter().map(|row| row.state)),
-            ),
-        )?;
-        output.gauge(
-            "bellrock_blocked_hosts",
-            "Number of blocked hosts and prefixes.",
-            blocked.iter().map(|list| (Vec::new(), list.hosts.total as u64)),
-        )?;
-        output.gauge(
-            "bellrock_blocked_hosts_with_gaps",
-            "Number of blocked hosts and prefixes that some connected switch is not known to block.",
-            blocked.iter().map(|list| {
-                let is_here = |gap: &BlockGap| {
-                    !matches!(gap.state, BlockGapState::Away | BlockGapState::Standby)
-                };
-                let gaps = list.hosts.rows.iter().filter(|row| row.gaps.iter().any(is_here));
-                (Vec::new(), gaps.count() as u64)
-            }),
-        )
+        for GaugeNumbers { name, about, numbers } in gauges {
+            let values = numbers.iter().map(|(label, n)| (label.iter().cloned().collect(), *n));
+            output.gauge(name, about, values)?;
+        }
+        Ok(())
     }
 
     /// Every counter of the controller, with its meaning.

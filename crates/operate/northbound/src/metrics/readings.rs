@@ -1,11 +1,10 @@
 //! What a scrape asks the operator for.
 
 use bellrock_query::{
-    AppRow, BlockedList, CircuitRow, ClusterStatus, ClusterSwitchRow, CounterMeaning, Counters,
-    DescribeCounters, ErrorKind, EventRow, GetCluster, GetCounters, GetStatus, GetTopology,
-    LatencyRow, ListApps, ListBlocked, ListCircuits, ListClusterSwitches, ListEvents,
-    ListLatencies, ListReservations, ListSwitches, Operator, Page, QueryError, ReservationRow,
-    Status, SwitchRow, TopologyAnswer,
+    AppRow, ClusterStatus, CounterMeaning, Counters, DECLARED, DescribeCounters, ErrorKind,
+    EventRow, GaugeNumbers, GetCluster, GetCounters, GetStatus, GetTopology, LatencyRow, ListApps,
+    ListEvents, ListLatencies, ListSwitches, Operator, Page, QueryError, Status, SwitchRow,
+    TopologyAnswer,
 };
 
 use crate::answer::all_pages;
@@ -22,12 +21,10 @@ pub(super) struct Readings {
     pub(super) counters: Counters,
     pub(super) meanings: Vec<CounterMeaning>,
     pub(super) latencies: Vec<LatencyRow>,
-    /// `None`: that app does not run.
-    pub(super) circuits: Option<Vec<CircuitRow>>,
-    pub(super) reservations: Option<Vec<ReservationRow>>,
-    pub(super) blocked: Option<BlockedList>,
+    /// Numbers of rows that requests declare, of apps that run and of the cluster.
+    pub(super) gauges: Vec<GaugeNumbers>,
     /// `None`: the controller is alone.
-    pub(super) cluster: Option<(ClusterStatus, Vec<ClusterSwitchRow>)>,
+    pub(super) cluster: Option<ClusterStatus>,
 }
 
 pub(super) fn read(operator: &dyn Operator) -> Result<Readings, QueryError> {
@@ -42,10 +39,8 @@ pub(super) fn read(operator: &dyn Operator) -> Result<Readings, QueryError> {
         counters: operator.ask(GetCounters {})?,
         meanings: operator.ask(DescribeCounters {})?,
         latencies: operator.ask(ListLatencies {})?,
-        circuits: if_runs(all_pages(|page| operator.ask(ListCircuits { page })))?,
-        reservations: if_runs(all_pages(|page| operator.ask(ListReservations { page })))?,
-        blocked: if_runs(operator.ask(ListBlocked { page: Page::largest(0) }))?,
-        cluster: if_runs(cluster(operator))?,
+        gauges: gauges(operator)?,
+        cluster: if_runs(operator.ask(GetCluster {}))?,
     })
 }
 
@@ -54,10 +49,14 @@ pub(super) fn all_switches(operator: &dyn Operator) -> Result<Vec<SwitchRow>, Qu
     all_pages(|page| operator.ask(ListSwitches { switch: None, page }))
 }
 
-/// The cluster and its switches.
-fn cluster(operator: &dyn Operator) -> Result<(ClusterStatus, Vec<ClusterSwitchRow>), QueryError> {
-    let status = operator.ask(GetCluster {})?;
-    Ok((status, all_pages(|page| operator.ask(ListClusterSwitches { page }))?))
+/// The numbers of rows that requests declare, in the order of their names.
+fn gauges(operator: &dyn Operator) -> Result<Vec<GaugeNumbers>, QueryError> {
+    let mut all = Vec::new();
+    for read in DECLARED.iter().filter_map(|declared| declared.gauges) {
+        all.extend(if_runs(read(operator))?.into_iter().flatten());
+    }
+    all.sort_by_key(|gauge| gauge.name);
+    Ok(all)
 }
 
 /// The answer of an app or of the cluster. `None` if the app does not run, or the controller is

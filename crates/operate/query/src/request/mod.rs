@@ -1,9 +1,30 @@
 //! The list of all requests.
+//!
+//! The types of requests that apps answer are in the modules here, one for each app.
+
+mod bandwidth;
+mod provisioning;
+mod quarantine;
+mod static_entries;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::*;
+
+pub use bandwidth::{
+    ListReservations, MAX_RESERVE_WAIT_MS, Release, ReservationRow, ReservationState, Reserve,
+};
+pub use provisioning::{CircuitRow, CircuitState, ListCircuits};
+pub use quarantine::{
+    Block, BlockGap, BlockGapState, BlockedList, BlockedRow, ListBlocked, MAX_GAPS_SHOWN,
+    QuarantineAnswer, Unblock,
+};
+pub use static_entries::{
+    DEFAULT_OWNER, GroupKind, ListStatic, MAX_UNCONFIRMED_SHOWN, MeterUnit, SetStatic,
+    StaticAnswer, StaticBand, StaticBucket, StaticEntry, StaticFlow, StaticGroup, StaticMeter,
+    StaticProblem, StaticRow, StaticState,
+};
 
 /// A request, and the type of its answer.
 pub trait Query: Into<Request> {
@@ -22,12 +43,15 @@ pub trait Query: Into<Request> {
 ///
 /// Requests that may change something are marked with `order`, and others that ask switches with
 /// `switches`. `from body` is for a request that is the body of a route as a whole. Behind it come
-/// how its rows are listed, and the routes, each as [`route!`](crate::route) takes it.
+/// how its rows are listed, how they are counted for monitoring, the app that answers it if one
+/// does, and the routes, each as [`route!`](crate::route) takes it.
 macro_rules! queries {
     ($(
         $(#[doc = $doc:literal])*
         $name:literal $query:ident $(from $body:ident)? -> $answer:ident$(<$row:ident>)? $(, $waits:ident)?;
         $(list $list:path;)?
+        $(gauges $gauges:path;)?
+        $(of $app:literal;)?
         $({ $($route:tt)* })*
     )*) => {
         /// Any request. In JSON: `{"list_flows": {"switch": "s1"}}`.
@@ -53,6 +77,10 @@ macro_rules! queries {
             answer: stringify!($answer),
             row: route!(@first $(Some(stringify!($row)),)? None),
             list: route!(@first $(Some($list),)? None),
+            app: route!(@first $(Some($app),)? None),
+            gauges: route!(@first $(Some(|operator| {
+                crate::gauges::count(operator, |page| $query { page }, $gauges)
+            }),)? None),
             #[cfg(feature = "schema")]
             schemas: |to| {
                 $(add_schema::<$row>(stringify!($row), to);)?
@@ -162,6 +190,13 @@ macro_rules! queries {
         )*
     };
 }
+
+/// The chapters of all routes, and what they are about.
+pub const TAGS: &[(&str, &str)] = &[
+    ("controller", "The controller itself"),
+    ("network", "Switches, links, hosts and flows"),
+    ("orders", "Reservations, circuits, quarantine and static flows"),
+];
 
 /// The part of a list that is wanted.
 const PAGE: Param = Param { name: "page", kind: ParamKind::Page, about: "" };
@@ -375,6 +410,7 @@ queries! {
     }
     /// Blocks a host or a prefix at every switch.
     "block" Block from body -> QuarantineAnswer, order;
+    of "quarantine";
     {
         /// Block a host or a prefix at every switch
         ///
@@ -384,6 +420,7 @@ queries! {
     }
     /// Ends the block of a host or a prefix.
     "unblock" Unblock -> QuarantineAnswer, order;
+    of "quarantine";
     {
         /// End the block of a host or a prefix
         Delete unblock "/v1/quarantine/{host}" orders [
@@ -392,18 +429,22 @@ queries! {
     }
     /// The blocked hosts.
     "list_blocked" ListBlocked -> BlockedList;
+    gauges BlockedRow::GAUGES;
+    of "quarantine";
     {
         /// The blocked hosts
         Get blocked "/v1/quarantine" orders [PAGE] => "A page of the blocked hosts."
     }
     /// Reserves bandwidth from one host to another.
     "reserve" Reserve from body -> ReservationRow, order;
+    of "bandwidth";
     {
         /// Reserve bandwidth from one host to another
         Post reserve "/v1/reservations" orders takes Reserve => Created "It is reserved."
     }
     /// Releases a reservation. The answer is that reservation as it was.
     "release" Release -> ReservationRow, order;
+    of "bandwidth";
     {
         /// Release a reservation
         ///
@@ -414,18 +455,25 @@ queries! {
     }
     /// The reservations.
     "list_reservations" ListReservations -> Rows<ReservationRow>;
+    list ReservationRow::LIST;
+    gauges ReservationRow::GAUGES;
+    of "bandwidth";
     {
         /// The reservations, by number
         Get reservations "/v1/reservations" orders [PAGE] => "A page of the reservations."
     }
     /// The circuits and their states.
     "list_circuits" ListCircuits -> Rows<CircuitRow>;
+    list CircuitRow::LIST;
+    gauges CircuitRow::GAUGES;
+    of "provisioning";
     {
         /// The circuits and their states
         Get circuits "/v1/circuits" orders [PAGE] => "A page of the circuits."
     }
     /// Sets and removes static flows, groups and meters.
     "set_static" SetStatic from body -> StaticAnswer, order;
+    of "static";
     {
         /// Set and remove static flows, groups and meters
         ///
@@ -446,6 +494,7 @@ queries! {
     }
     /// The static flows, groups and meters.
     "list_static" ListStatic -> Rows<StaticRow>, switches;
+    of "static";
     {
         /// The static flows, groups and meters, by name
         Get entries "/v1/static" orders [
@@ -512,6 +561,7 @@ queries! {
     }
     /// The switches of the cluster and their masters.
     "list_cluster_switches" ListClusterSwitches -> Rows<ClusterSwitchRow>;
+    gauges ClusterSwitchRow::GAUGES;
     {
         /// The switches of the cluster and their masters, by datapath id
         Get cluster_switches "/v1/cluster/switches" controller [PAGE] => "A page of the switches."

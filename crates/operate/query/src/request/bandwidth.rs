@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Page;
+use crate::gauges::word;
+use crate::{Cell, Column, Count, Gauge, List, Page};
 
 /// Longest time that a request waits for a release, in milliseconds. Clients wait only a little
 /// longer.
@@ -64,6 +65,33 @@ pub struct ReservationRow {
     /// The output ports of the switches on the path: `SWITCH:PORT`, with the name of the switch if
     /// it has one.
     pub path: Vec<String>,
+}
+
+impl ReservationRow {
+    /// How reservations are listed.
+    pub const LIST: List = List {
+        command: "reservations",
+        about: "List the reserved bandwidth",
+        none: "nothing is reserved",
+        columns: &[
+            Column::new("ID", "id", Cell::Plain),
+            Column::new("FROM", "from", Cell::Plain),
+            Column::new("TO", "to", Cell::Plain),
+            Column::new("RATE", "rate_kbps", Cell::Rate),
+            Column::new("BY", "queue", Cell::Plain).or("meter"),
+            Column::new("PATH", "path", Cell::Words),
+            Column::new("STATE", "state", Cell::Plain),
+            Column::new("REMARK", "why", Cell::Plain).or(""),
+        ],
+        optional: &["PATH", "BY"],
+    };
+
+    /// How reservations are counted.
+    pub const GAUGES: &[Gauge<Self>] = &[Gauge {
+        name: "bellrock_reservations",
+        about: "Number of reservations in each state.",
+        count: Count::By("state", &["installed", "lost", "pending"], |row| word(&row.state)),
+    }];
 }
 
 /// Whether a reservation is in the switches.

@@ -3,7 +3,7 @@
 use bellrock_api::Dpid;
 use serde::{Deserialize, Serialize};
 
-use crate::{Page, Rows, text};
+use crate::{Count, Gauge, Page, Rows, text};
 
 /// Maximum number of switches that an answer names for one host.
 pub const MAX_GAPS_SHOWN: usize = 20;
@@ -93,6 +93,26 @@ pub struct BlockedRow {
     /// their lists have the states.
     #[serde(default)]
     pub at_other_nodes: usize,
+}
+
+impl BlockedRow {
+    /// How blocked hosts are counted.
+    pub const GAUGES: &[Gauge<Self>] = &[
+        Gauge {
+            name: "bellrock_blocked_hosts",
+            about: "Number of blocked hosts and prefixes.",
+            count: Count::If(|_| true),
+        },
+        Gauge {
+            name: "bellrock_blocked_hosts_with_gaps",
+            about: "Number of blocked hosts and prefixes that some connected switch is not known to \
+                    block.",
+            count: Count::If(|row| {
+                let away = [BlockGapState::Away, BlockGapState::Standby];
+                row.gaps.iter().any(|gap| !away.contains(&gap.state))
+            }),
+        },
+    ];
 }
 
 /// A switch that is not known to block a host.

@@ -2,8 +2,7 @@
 
 use std::net::SocketAddr;
 
-use bellrock_api::{Forwards, Needs, Version};
-use bellrock_apps::{LearningSettings, RoutingMode, RoutingSettings};
+use bellrock_api::{Needs, Version};
 use bellrock_engine::Pinning;
 use bellrock_engine::session::SessionSettings;
 use bellrock_services::chain::{self, AppRole};
@@ -14,9 +13,6 @@ use super::form::Setting;
 use super::read::Places;
 use super::settings;
 use super::{Config, Control, HttpConfig, TlsConfig};
-
-/// Bytes that `global_learning` takes for each host of its shared table (28.4), rounded up.
-const SHARED_BYTES_PER_HOST: usize = 29;
 
 /// A contradiction. An error prevents the start; with a warning the controller runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +55,6 @@ impl Config {
         let mut all: Vec<Contradiction> = self
             .of_chain()
             .chain(self.of_allow())
-            .chain(self.of_circuits())
             .chain(self.of_listen())
             .chain(self.of_tls())
             .chain(self.of_cores())
@@ -68,7 +63,7 @@ impl Config {
             .chain(self.of_cluster())
             .chain(self.of_versions())
             .chain(self.of_services())
-            .chain(self.apps.iter().flat_map(|app| self.of_app(app)))
+            .chain(self.of_apps())
             .collect();
         all.sort_by_key(|one| !one.is_error);
         all
@@ -109,23 +104,6 @@ impl Config {
                 );
                 warning(&[&format!("allow.{app}.table_memory_bytes")], text)
             })
-        })
-    }
-
-    fn of_circuits(&self) -> impl Iterator<Item = Contradiction> {
-        self.apps.iter().filter_map(|app| {
-            let AppChoice::Provisioning(settings, _) = app else { return None };
-            let about = ["apps.provisioning.circuits", "apps.provisioning.vlans"];
-            if settings.circuits.is_empty() {
-                // Nodes of a cluster may share circuits that no file has.
-                if self.cluster.name.is_some() {
-                    return None;
-                }
-                let text = "the app \"provisioning\" has no circuit to keep; name some under `circuits`, or leave it out";
-                return Some(warning(&["apps.provisioning"], text.to_owned()));
-            }
-            let conflict = settings.check().err()?;
-            Some(error(&about, format!("the app \"provisioning\": {conflict}")))
         })
     }
 
@@ -200,14 +178,8 @@ impl Config {
     }
 
     fn of_control(&self) -> impl Iterator<Item = Contradiction> {
-        let asked_only = self.apps.iter().filter_map(|app| match app {
-            AppChoice::Bandwidth(..) => Some((app.name(), "nobody can request bandwidth")),
-            AppChoice::Static(_) => Some((app.name(), "nobody can set an entry")),
-            AppChoice::Quarantine(settings) if settings.file.is_none() => {
-                Some((app.name(), "nobody can name a host to block, and it has no `file`"))
-            }
-            _ => None,
-        });
+        let asked_only =
+            self.apps.iter().filter_map(|app| Some((app.name(), (app.known()?.idle)(app)?)));
         let has_none = self.control == Control::None && self.http.listen.is_empty();
         asked_only.filter(move |_| has_none).map(|(name, why)| {
             let text = format!("the app {name:?} can do nothing: without a control socket {why}; leave `control` at auto");
@@ -266,30 +238,17 @@ impl Config {
         half.into_iter().chain(open).chain(ryu).chain(idle)
     }
 
-    fn of_versions(&self) -> impl Iterator<Item = Contradiction> {
+    fn of_versions(&self) -> Option<Contradiction> {
         let versions = self.session.versions;
-        let has_meters = versions.iter().any(Version::has_meters);
-        let no_rates = self.apps.iter().filter_map(move |app| {
-            let AppChoice::Bandwidth(settings, _) = app else { return None };
-            (!has_meters && settings.queues.is_empty()).then(|| {
-                let text = format!(
-                    "the app \"bandwidth\" cannot keep a rate: OpenFlow {versions} has no meters, and no queue is set; add \
-                     {} to `versions`, or name queues",
-                    Version::HIGHEST,
-                );
-                warning(&["versions", "apps.bandwidth"], text)
-            })
-        });
         let default = SessionSettings::default().miss_send_len;
         let is_idle = versions.iter().all(Version::has_table_miss_entries)
             && self.session.miss_send_len != default;
-        let no_miss_send_len = is_idle.then(|| {
+        is_idle.then(|| {
             let text = format!(
                 "`miss_send_len` has no effect, since in OpenFlow {versions} table-miss flows set the length; remove the line"
             );
             warning(&["miss_send_len"], text)
-        });
-        no_rates.chain(no_miss_send_len)
+        })
     }
 
     fn of_services(&self) -> impl Iterator<Item = Contradiction> {
@@ -331,64 +290,10 @@ impl Config {
         idle.chain(never)
     }
 
-    fn of_app(&self, app: &AppChoice) -> Vec<Contradiction> {
-        match app {
-            AppChoice::Learning(settings) => of_learning(app.name(), settings),
-            AppChoice::GlobalLearning(settings) => {
-                let mut all = of_learning(app.name(), settings);
-                let needed = settings.max_entries.saturating_mul(SHARED_BYTES_PER_HOST);
-                if needed > self.table_memory_of(app.name()) {
-                    let text = format!(
-                        "`max_entries` {} needs {} MiB, which is more than `table_memory_bytes`, so fewer hosts are \
-                         remembered; raise `table_memory_bytes`",
-                        settings.max_entries,
-                        needed >> 20
-                    );
-                    let about = [
-                        "apps.global_learning.max_entries",
-                        "table_memory_bytes",
-                        "allow.global_learning.table_memory_bytes",
-                    ];
-                    all.push(warning(&about, text));
-                }
-                all
-            }
-            AppChoice::Routing(settings) => of_routing(settings).into_iter().collect(),
-            _ => Vec::new(),
-        }
+    fn of_apps(&self) -> impl Iterator<Item = Contradiction> {
+        let known = self.apps.iter().filter_map(|app| Some((app, app.known()?)));
+        known.flat_map(|(app, known)| (known.contradictions)(app, self))
     }
-}
-
-fn of_learning(name: &str, settings: &LearningSettings) -> Vec<Contradiction> {
-    let usual = LearningSettings::default();
-    let key = |key: &str| format!("apps.{name}.{key}");
-    let mut all = Vec::new();
-    let per_port = settings.max_macs_per_port;
-    if per_port != usual.max_macs_per_port && per_port as usize > settings.max_entries {
-        let text = format!(
-            "`max_macs_per_port` {per_port} is more than `max_entries` {}, so it is never reached; raise `max_entries`",
-            settings.max_entries
-        );
-        all.push(warning(&[&key("max_macs_per_port"), &key("max_entries")], text));
-    }
-    let (idle, hard) = (settings.idle_timeout_s, settings.hard_timeout_s);
-    if idle != usual.idle_timeout_s && hard != 0 && hard <= idle {
-        let text = format!(
-            "`idle_timeout` {idle} s has no effect, since `hard_timeout` removes each flow after {hard} s; give a \
-             shorter `idle_timeout`"
-        );
-        all.push(warning(&[&key("idle_timeout"), &key("hard_timeout")], text));
-    }
-    all
-}
-
-fn of_routing(settings: &RoutingSettings) -> Option<Contradiction> {
-    let is_changed = settings.idle_timeout_s != RoutingSettings::default().idle_timeout_s;
-    (settings.mode == RoutingMode::Proactive && is_changed).then(|| {
-        let text =
-            "`idle_timeout` has no effect in proactive mode, where flows stay; leave the line out";
-        warning(&["apps.routing.idle_timeout"], text.to_owned())
-    })
 }
 
 impl AppChoice {
@@ -403,143 +308,7 @@ impl AppChoice {
             needs: self.needs(),
         }
     }
-
-    /// The value of [`App::forwards`](bellrock_api::App::forwards), before the app is made. Those
-    /// of apps in Python are not known before.
-    #[must_use]
-    pub fn forwards(&self) -> Forwards {
-        match self {
-            AppChoice::Hub
-            | AppChoice::Learning(_)
-            | AppChoice::GlobalLearning(..)
-            | AppChoice::Routing(_) => Forwards::All,
-            AppChoice::Bandwidth(..) | AppChoice::Provisioning(..) | AppChoice::Static(_) => {
-                Forwards::Selected
-            }
-            AppChoice::Quarantine(_) => Forwards::Nothing,
-            AppChoice::Python(_) => Forwards::Unknown,
-        }
-    }
-
-    /// The value of `App::needs`, before the app is made.
-    #[must_use]
-    pub fn needs(&self) -> Needs {
-        match self {
-            AppChoice::Routing(_) | AppChoice::Bandwidth(..) | AppChoice::Provisioning(..) => {
-                Needs::TOPOLOGY | Needs::HOSTS | Needs::PATHS
-            }
-            _ => Needs::empty(),
-        }
-    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// All contradictions of a file, with their places.
-    fn said(text: &str) -> Vec<String> {
-        let (config, reading) = Config::read_yaml(text).unwrap();
-        config.contradictions().iter().map(|one| one.located("f", &reading.places)).collect()
-    }
-
-    #[test]
-    fn every_contradiction_has_its_line_and_says_what_would_be_right() {
-        for (text, starts) in [
-            (
-                "apps: [hub, learning]",
-                &["f:1:13: the app \"learning\" stands behind \"hub\", "][..],
-            ),
-            (
-                "apps:\n- hub\n- quarantine\n",
-                &["f:3:3: the app \"quarantine\" stands behind \"hub\", "],
-            ),
-            ("apps: [learning, bandwidth]", &["f:1:18: the app \"bandwidth\" stands behind "]),
-            ("apps: [quarantine]", &["f:1:1: warning: no app forwards packets, "]),
-            (
-                "apps: [provisioning]",
-                &[
-                    "f:1:1: warning: only packets selected by \"provisioning\" ",
-                    "f:1:8: warning: the app \"provisioning\" has no circuit",
-                ],
-            ),
-            ("workers: 3\npin: [0, 1]\n", &["f:2:1: `pin` names 2 cores for 3 workers; "]),
-            ("pin: [1, 1]\n", &["f:1:1: warning: `pin` names core 1 twice, "]),
-            (
-                "listen: [127.0.0.1:6653, '0.0.0.0:6653']\n",
-                &["f:1:1: `listen` has 127.0.0.1:6653, and `listen` 0.0.0.0:6653: the same "],
-            ),
-            (
-                "apps: [quarantine, bandwidth, learning]\ncontrol: none\n",
-                &[
-                    "f:2:1: warning: the app \"quarantine\" can do nothing: ",
-                    "f:2:1: warning: the app \"bandwidth\" can do nothing: ",
-                ],
-            ),
-            (
-                "versions: 1.0\napps: [bandwidth, learning]\n",
-                &["f:2:8: warning: the app \"bandwidth\" cannot keep a rate: "],
-            ),
-            (
-                "versions: 1.3\nmiss_send_len: 9\n",
-                &["f:2:1: warning: `miss_send_len` has no effect, "],
-            ),
-            ("host_max_age: 60 s", &["f:1:1: warning: `host_max_age` has no effect, "]),
-            ("discovery_interval: 9", &["f:1:1: warning: `discovery_interval` has no effect, "]),
-            (
-                "services: hosts\nmax_hosts: 9\nmax_hosts_per_port: 10\n",
-                &["f:3:1: warning: `max_hosts_per_port` 10 is more than `max_hosts` 9, "],
-            ),
-            (
-                "apps:\n- learning:\n    max_entries: 5\n    max_macs_per_port: 6\n",
-                &["f:4:5: warning: `max_macs_per_port` 6 is more than `max_entries` 5, "],
-            ),
-            (
-                "apps: [learning: {idle_timeout: 10 s, hard_timeout: 10 s}]",
-                &["f:1:39: warning: `idle_timeout` 10 s has no effect, "],
-            ),
-            (
-                "apps: [routing: {mode: proactive, idle_timeout: 5}]",
-                &["f:1:35: warning: `idle_timeout` has no effect in proactive mode, "],
-            ),
-            (
-                "apps: [global_learning]\nallow: {global_learning: {table_memory_bytes: 1 MiB}}\n",
-                &["f:2:27: warning: `max_entries` 1048576 needs 29 MiB, "],
-            ),
-            (
-                "apps: [hub]\nallow: {hub: {table_memory_bytes: 1 MiB}}\n",
-                &["f:2:15: warning: `table_memory_bytes` of \"hub\" in `allow` has no effect, "],
-            ),
-            (
-                "allow: {hub: own}\n",
-                &["f:1:1: `allow` has the app \"hub\", which is not in `apps`; "],
-            ),
-            (
-                "table_memory_bytes: 1 MiB\napps: [global_learning]\n",
-                &["f:1:1: warning: `max_entries` 1048576 needs 29 MiB, "],
-            ),
-        ] {
-            let said = said(text);
-            assert_eq!(said.len(), starts.len(), "{text}: {said:?}");
-            for (said, start) in said.iter().zip(starts) {
-                assert!(said.starts_with(start) && said.contains("; "), "{text}: {said}");
-            }
-        }
-    }
-
-    #[test]
-    fn usual_configurations_get_no_warning() {
-        for text in [
-            "",
-            "listen: [127.0.0.1:6653, '[::1]:6653', 127.0.0.2:6653, 127.0.0.1:6654]",
-            "listen: [127.0.0.1:0, 127.0.0.1:0]",
-            "apps: [{quarantine: {file: /dev/null}}, learning]\ncontrol: none\n",
-            "apps: [routing]\nhost_max_age: 60 s\ndiscovery_interval: 9 s\n",
-            "apps: [learning: {max_entries: 5}]",
-            "apps: [learning: {hard_timeout: 10}]",
-            "max_hosts: 9\nservices: hosts\n",
-        ] {
-            assert_eq!(said(text), [""; 0], "{text}");
-        }
-    }
-}
+mod tests;

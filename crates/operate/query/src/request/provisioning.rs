@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Page;
+use crate::gauges::word;
+use crate::{Cell, Column, Count, Gauge, List, Page};
 
 /// Asks for the configured circuits and their states.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -33,6 +34,35 @@ pub struct CircuitRow {
     #[serde(default)]
     pub path: Vec<String>,
 }
+
+impl CircuitRow {
+    /// How circuits are listed.
+    pub const LIST: List = List {
+        command: "circuits",
+        about: "List the configured circuits and their states",
+        none: "no circuit is configured",
+        columns: &[
+            Column::new("CIRCUIT", "name", Cell::Plain),
+            Column::new("STATE", "state", Cell::Plain),
+            Column::new("ENDPOINTS", "endpoints", Cell::Words),
+            Column::new("PATH", "path", Cell::Words),
+            Column::new("DETOURS", "bare_links", Cell::Counted(DETOURS)),
+            Column::new("REMARK", "why", Cell::Plain).or(""),
+        ],
+        optional: &["PATH"],
+    };
+
+    /// How circuits are counted.
+    pub const GAUGES: &[Gauge<Self>] = &[Gauge {
+        name: "bellrock_circuits",
+        about: "Number of circuits in each state.",
+        count: Count::By("state", &["down", "installing", "up"], |row| word(&row.state)),
+    }];
+}
+
+/// Numbers of links without a detour, in words.
+const DETOURS: [&str; 3] =
+    ["any one link may fail", "1 link without a detour", "links without a detour"];
 
 /// Whether a circuit carries packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]

@@ -1,32 +1,44 @@
-//! Orders to the app `bandwidth`, and its reservations.
+//! Orders of operators, and the list of reservations.
 
 use std::time::Duration;
 
 use bellrock_api::{Host, Names, Network};
-use bellrock_apps::bandwidth::{
-    self, HostName, Kbps, NotOneHost, NotReleased, NotReserved, Reservation, ReservationRequest,
+use bellrock_query::{
+    Answer, ErrorKind, MAX_RESERVE_WAIT_MS, QueryError, Release, Request, ReservationRow,
+    ReservationState, Reserve, Rows, read_named,
+};
+
+use super::{
+    HostName, Kbps, NotOneHost, NotReleased, NotReserved, Reservation, ReservationRequest,
     Reservations,
 };
-use bellrock_query::{
-    ErrorKind, MAX_RESERVE_WAIT_MS, Page, QueryError, Release, ReservationRow, ReservationState,
-    Reserve, Rows,
-};
-use tracing::info;
+use crate::orders::{AppOrders, Asked, host_text};
 
-use super::carried_out;
-use super::names::{self, host_text};
+impl AppOrders for Reservations {
+    fn answer(&self, request: &Request, asked: &dyn Asked) -> Option<Result<Answer, QueryError>> {
+        Some(match request {
+            Request::Reserve(order) => reserve(self, order, asked).map(Answer::Reserve),
+            Request::Release(order) => release(self, order, asked).map(Answer::Release),
+            Request::ListReservations(query) => {
+                let page = Rows::of(self.list(), query.page);
+                Ok(Answer::ListReservations(page.map(|it| row(asked.names(), &it))))
+            }
+            _ => return None,
+        })
+    }
+}
 
 /// Reserves bandwidth.
 ///
 /// # Errors
 /// A value of the order is not possible, or nothing was reserved.
-pub(super) fn reserve(
+fn reserve(
     reservations: &Reservations,
-    network: &Network,
-    names: &Names,
     order: &Reserve,
+    asked: &dyn Asked,
 ) -> Result<ReservationRow, QueryError> {
-    let host = |field: &str, text: &str| names::read(names, field, text, str::parse::<HostName>);
+    let host =
+        |field: &str, text: &str| read_named(asked.names(), field, text, str::parse::<HostName>);
     if order.wait_ms > MAX_RESERVE_WAIT_MS {
         let why = format!("give a time of at most {MAX_RESERVE_WAIT_MS} ms");
         return Err(QueryError::invalid("wait_ms", why));
@@ -43,11 +55,12 @@ pub(super) fn reserve(
         queue: order.queue.clone(),
         wait: Duration::from_millis(order.wait_ms),
     };
-    let reserved = carried_out(reservations.reserve(request.clone()))?
-        .map_err(|error| not_reserved(network, &request, &error))?;
+    let reserved = asked
+        .carried_out(reservations.reserve(request.clone()))?
+        .map_err(|error| not_reserved(asked.network(), &request, &error))?;
     let Reservation { id, from, to, rate, .. } = &reserved;
-    info!("an operator reserved {rate} from {from} to {to}: reservation {id}");
-    Ok(row(names, &reserved))
+    asked.log(format_args!("an operator reserved {rate} from {from} to {to}: reservation {id}"));
+    Ok(row(asked.names(), &reserved))
 }
 
 fn not_reserved(
@@ -110,15 +123,15 @@ fn absent(network: &Network, name: HostName) -> Option<String> {
 ///
 /// # Errors
 /// There is no such reservation, or some of its flows may remain.
-pub(super) fn release(
+fn release(
     reservations: &Reservations,
-    names: &Names,
     order: &Release,
+    asked: &dyn Asked,
 ) -> Result<ReservationRow, QueryError> {
     let id = order.id;
     let unknown = || QueryError::not_found("id", NotReleased::Unknown(id).to_string());
     let reservation = reservations.list().into_iter().find(|it| it.id == id).ok_or_else(unknown)?;
-    carried_out(reservations.release(id))?.map_err(|error| {
+    asked.carried_out(reservations.release(id))?.map_err(|error| {
         let kind = match &error {
             NotReleased::Unknown(_) => ErrorKind::NotFound,
             NotReleased::NotStored(_) => ErrorKind::Timeout,
@@ -126,25 +139,21 @@ pub(super) fn release(
         };
         QueryError::new(kind, error.to_string()).at("id")
     })?;
-    info!("an operator released reservation {id}");
-    Ok(row(names, &reservation))
-}
-
-pub(super) fn list(reservations: &Reservations, names: &Names, page: Page) -> Rows<ReservationRow> {
-    Rows::of(reservations.list(), page).map(|reservation| row(names, &reservation))
+    asked.log(format_args!("an operator released reservation {id}"));
+    Ok(row(asked.names(), &reservation))
 }
 
 fn row(names: &Names, reservation: &Reservation) -> ReservationRow {
     let (state, why, path) = match &reservation.state {
-        bandwidth::ReservationState::Pending => (ReservationState::Pending, None, Vec::new()),
-        bandwidth::ReservationState::Installed(ports) => {
+        super::ReservationState::Pending => (ReservationState::Pending, None, Vec::new()),
+        super::ReservationState::Installed(ports) => {
             let path = ports.iter().map(|port| names.port_text(*port)).collect();
             (ReservationState::Installed, None, path)
         }
-        bandwidth::ReservationState::Unknown(why) => {
+        super::ReservationState::Unknown(why) => {
             (ReservationState::Unknown, Some(why.clone()), Vec::new())
         }
-        bandwidth::ReservationState::Lost(why) => {
+        super::ReservationState::Lost(why) => {
             (ReservationState::Lost, Some(why.clone()), Vec::new())
         }
     };
