@@ -439,7 +439,7 @@ mod tests {
         network.publish(AppEvent::new("link_free", "free").ending("link_empty", "s1:1"));
         network.publish(AppEvent::new("link_free", "free").ending("link_full", "s1:3"));
         let other = Event::App {
-            app: "other".into(),
+            app: "other",
             event: AppEvent::new("link_free", "free").ending("link_full", "s1:1"),
         };
         events.record(Duration::ZERO, other);
