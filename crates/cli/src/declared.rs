@@ -49,8 +49,9 @@ fn command(list: List, route: &'static Route) -> Command {
     });
     let csv = Arg::new("csv").long("csv").action(ArgAction::SetTrue).conflicts_with("json");
     let csv = csv.help("Print CSV instead of a table (RFC 4180)");
-    let command = Command::new(list.command).about(about).long_about(list.about);
-    Ask::augment_args(command.args(args)).arg(csv)
+    let command = Ask::augment_args(Command::new(list.command).args(args)).arg(csv);
+    // After the arguments, which bring a text of their own.
+    command.about(about).long_about(list.about)
 }
 
 impl Subcommand for DeclaredList {

@@ -130,7 +130,7 @@ fn command_of(usage: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
+    use clap::{CommandFactory, Parser};
 
     use super::super::args::Cli;
     use super::*;
@@ -141,13 +141,26 @@ mod tests {
     }
 
     #[test]
+    fn each_command_says_what_it_does() {
+        let command = Cli::command();
+        let mut abouts = std::collections::BTreeMap::new();
+        for command in command.get_subcommands() {
+            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+            let name = command.get_name();
+            assert!(!about.is_empty(), "{name}");
+            let other = abouts.insert(about, name);
+            assert_eq!(other, None, "{name} says the same");
+        }
+    }
+
+    #[test]
     fn a_wrong_command_line_is_told_what_would_be_right() {
         for (words, expected) in [
             ("", "say what to do: `bellrock run` runs the controller, "),
             ("chekc", "bellrock has no command \"chekc\"; did you mean check?"),
             ("xyzzy", "bellrock has no command \"xyzzy\"; `bellrock --help` lists all"),
-            ("relays", "`bellrock relays` needs a command; "),
-            ("relays trus a:1 b:2", "bellrock relays has no command \"trus\"; did you mean trust?"),
+            ("static", "`bellrock static` needs a command; "),
+            ("static ad 1", "bellrock static has no command \"ad\"; did you mean add?"),
             ("run --wrkers 1", "`bellrock run` has no flag --wrkers; did you mean --workers?"),
             ("run --zzz", "`bellrock run` has no flag --zzz; `bellrock run --help` lists all"),
             (
