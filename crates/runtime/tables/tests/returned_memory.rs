@@ -26,7 +26,7 @@ fn resident_bytes() -> usize {
 }
 
 #[test]
-fn what_tables_have_grown_out_of_goes_back_to_the_kernel() {
+fn memory_that_tables_have_grown_out_of_goes_back_to_the_kernel() {
     // As at a worker: a second thread allocates.
     let (prepared, preparer) = preparer();
     let preparer = thread::spawn(|| preparer.run());
