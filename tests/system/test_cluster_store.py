@@ -164,10 +164,15 @@ class Shared(LocalCluster):
     def test_a_node_whose_peers_hang_says_so(self):
         """Their connections stand, and nobody asks them: they would not answer."""
         last = self.nodes[self.master()]
-        for name in [name for name in NODES if name != last.name]:
-            self.nodes[name].process.send_signal(signal.SIGSTOP)
-        until(lambda: not last.ask("cluster")["serving"], LIMIT_S, "the last node stands by")
-        self.assertIn("no node that this one reaches is master", last.refused("flows", SWITCH))
+        hanging = [node.process for node in self.nodes.values() if node is not last]
+        for process in hanging:
+            process.send_signal(signal.SIGSTOP)
+        try:
+            until(lambda: not last.ask("cluster")["serving"], LIMIT_S, "the last node stands by")
+            self.assertIn("no node that this one reaches is master", last.refused("flows", SWITCH))
+        finally:
+            for process in hanging:
+                process.send_signal(signal.SIGCONT)
 
     def test_all_nodes_restart_and_nothing_is_wiped(self):
         """The flow stays in the switch, with its age, and the entries come back from etcd."""
