@@ -157,6 +157,36 @@ def test_ten_exceptions_disable_an_app_and_no_other() -> None:
     assert str(disabled).startswith("APP DISABLED: Fails")
 
 
+
+def test_a_handler_of_a_wrong_shape_harms_its_own_switch_only() -> None:
+    class Odd:
+        def packet_in(self, switch: Switch) -> None:
+            raise AssertionError("it lacks an argument")
+
+    class Floods:
+        def packet_in(self, switch: Switch, packet: PacketIn) -> None:
+            switch.packet_out(packet, Port.FLOOD)
+
+    class Mixed(App):
+        def switch_up(self, network: Network, switch: Switch) -> Any:
+            return Odd() if switch.dpid == 3 else Floods()
+
+    lab = Lab(linear(3), Mixed())
+    assert lab.ping("h1", "h2"), "the other switches have their handlers"
+    [wrong] = lab.exceptions
+    assert isinstance(wrong, TypeError) and "packet_in" in str(wrong)
+
+
+def test_a_cancelled_error_of_a_handler_is_the_fault_of_its_app() -> None:
+    class Cancels(App):
+        def packet_in(self, switch: Switch, packet: PacketIn) -> None:
+            raise asyncio.CancelledError
+
+    lab = Lab(single(2), Cancels())
+    lab.ping("h1", "h2")
+    assert lab.exceptions and all(isinstance(error, asyncio.CancelledError) for error in lab.exceptions)
+
+
 def test_apps_of_bellrock_stand_beside_those_in_python(version: Version) -> None:
     class Firewall(App):
         def packet_in(self, switch: Switch, packet: PacketIn) -> Verdict | None:

@@ -204,6 +204,10 @@ impl Follower for BlockLists {
         read_block_list(path).map_err(|error| error.to_string())
     }
 
+    fn check(&self, list: &BlockList) -> Result<(), String> {
+        self.check_file(list).map_err(|error| error.to_string())
+    }
+
     fn put(&self, list: BlockList) -> Result<String, String> {
         let blocked = list.len();
         self.set_file(list);

@@ -13,7 +13,7 @@ use bellrock::openflow::{FlowStats, FromSwitch, MultipartReply, ReplyBody, frame
 use bellrock::{Needs, Network, Scope, SwitchInfo};
 use bellrock_detached::{Delivery, DetachedApp, DetachedEvent, Feed, SwitchLink};
 use pyo3::call::PyCallArgs;
-use pyo3::exceptions::{PyException, PyValueError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PySystemExit, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyNone;
@@ -302,14 +302,18 @@ impl Runner {
             intern!(py, "switch_up"),
             (network_object, switch.clone_ref(py)),
         );
-        let handler = match made {
-            Ok(handler) if handler.is_none(py) => object.bind(py).clone(),
-            Ok(handler) => {
-                let handler = handler.into_bound(py);
-                let check = py.import(intern!(py, "bellrock._check"))?;
-                check.call_method1(intern!(py, "check_handler"), (&app.name, &handler))?;
-                handler
+        // A handler of a wrong shape is the app's fault at this switch, as an exception is.
+        let made = made.and_then(|handler| {
+            if handler.is_none(py) {
+                return Ok(object.bind(py).clone());
             }
+            let handler = handler.into_bound(py);
+            let check = py.import(intern!(py, "bellrock._check"))?;
+            check.call_method1(intern!(py, "check_handler"), (&app.name, &handler))?;
+            Ok(handler)
+        });
+        let handler = match made {
+            Ok(handler) => handler,
             Err(error) => {
                 self.fail(py, link, place, error)?;
                 // It passes everything on.
@@ -463,7 +467,7 @@ impl Runner {
         error: PyErr,
     ) -> PyResult<()> {
         self.shared.writers().undo();
-        if !error.is_instance_of::<PyException>(py) {
+        if ends_program(py, &error) {
             self.shared.writers().post();
             return Err(error);
         }
@@ -479,7 +483,7 @@ impl Runner {
     /// # Errors
     /// It is to end the program.
     fn report(&self, py: Python<'_>, app: &RunnerApp, error: PyErr) -> PyResult<()> {
-        if !error.is_instance_of::<PyException>(py) {
+        if ends_program(py, &error) {
             return Err(error);
         }
         self.report.call1(py, (&app.name, error)).map(drop)
@@ -488,6 +492,12 @@ impl Runner {
     fn links(&self) -> MutexGuard<'_, HashMap<u64, Arc<Handlers>>> {
         self.links.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether an exception of an app ends the program. All others are its fault: a `CancelledError` too,
+/// although it is no `Exception`.
+fn ends_program(py: Python<'_>, error: &PyErr) -> bool {
+    error.is_instance_of::<PyKeyboardInterrupt>(py) || error.is_instance_of::<PySystemExit>(py)
 }
 
 /// The flow of a message of [`DetachedEvent::Adopt`].

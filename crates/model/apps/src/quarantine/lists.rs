@@ -1,9 +1,9 @@
 //! The hosts to block, from both sources, and the switches that are not known to block them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use bellrock_api::{Dpid, Publisher, Version, Watch};
+use bellrock_api::{AppEvent, Dpid, Network, Publisher, Version, Watch};
 use bellrock_services::desired::{IncludedOrders, SwitchOrders};
 
 use super::list::{BlockList, Blocked, MAX_BLOCKED};
@@ -26,8 +26,15 @@ struct BlockListState {
     /// Number of changes of `switches`.
     noted: Publisher<u64>,
     file_problem: Mutex<Option<String>>,
+    /// Where a problem of the file is an alarm, once the app has started.
+    network: OnceLock<Network>,
     book: Option<StoredBlocks>,
 }
+
+/// Name of the alarm that the present list differs from the file, and what it is about. It ends with
+/// the next list of the file that is in force.
+const REFUSED: &str = "block_list_refused";
+const SUBJECT: &str = "file";
 
 /// Which entries a switch blocks.
 #[derive(Debug)]
@@ -228,6 +235,16 @@ impl BlockLists {
         })
     }
 
+    /// Checks whether the list of a file fits beside the single entries.
+    ///
+    /// # Errors
+    /// [`NotChanged::Full`].
+    pub fn check_file(&self, file: &BlockList) -> Result<(), NotChanged> {
+        let wanted = self.wanted().load();
+        let all: BTreeSet<Blocked> = file.iter().chain(&wanted.added).copied().collect();
+        if all.len() > MAX_BLOCKED { Err(NotChanged::Full) } else { Ok(()) }
+    }
+
     /// Replaces the list of the file. If it is too long, together with the [added](BlockLists::add)
     /// entries, the previous list stays in force, and [`BlockLists::file_problem`] reports it.
     pub fn set_file(&self, file: BlockList) {
@@ -241,12 +258,36 @@ impl BlockLists {
             (wanted.file, wanted.since) = (file, all);
             Ok(())
         });
-        *self.lock_problem() = result.err().map(|full| full.to_string());
+        self.note_problem(result.err().map(|full| full.to_string()));
     }
 
     /// Records why a changed file was not accepted. The previous list stays in force.
     pub fn reject_file(&self, problem: String) {
-        *self.lock_problem() = Some(problem);
+        self.note_problem(Some(problem));
+    }
+
+    /// Makes problems of the file alarms of this network.
+    pub(super) fn report_to(&self, network: &Network) {
+        let is_first = self.0.network.set(network.clone()).is_ok();
+        if let Some(problem) = self.file_problem().filter(|_| is_first) {
+            self.note_problem(Some(problem));
+        }
+    }
+
+    fn note_problem(&self, problem: Option<String>) {
+        let event = match &problem {
+            Some(why) => {
+                let text = format!("the block list of the file is not in force: {why}");
+                AppEvent::new(REFUSED, &text).alarming_until_ended(SUBJECT)
+            }
+            None => AppEvent::new("block_list_taken", "the block list of the file is in force")
+                .ending(REFUSED, SUBJECT),
+        };
+        let is_reported = self.0.network.get();
+        if let Some(network) = is_reported.filter(|it| problem.is_some() || it.would_end(&event)) {
+            network.publish(event);
+        }
+        *self.lock_problem() = problem;
     }
 
     /// Reason why the present list differs from the file.

@@ -66,6 +66,7 @@ impl App for Quarantine {
     }
 
     fn start(&self, network: &Network) {
+        self.lists.report_to(network);
         self.lists.start(network);
     }
 

@@ -94,6 +94,22 @@ fn a_listed_host_is_cut_off_within_50_ms_and_comes_back(version: Version) {
     assert_eq!(lists.entries(), []);
 }
 
+#[test]
+fn a_list_of_the_file_that_is_not_in_force_is_an_open_alarm() {
+    let lists = BlockLists::default();
+    lists.reject_file("line 3 is wrong".to_owned());
+    let mut lab = lab(Version::V1_3, &lists);
+    lab.run_for(CUT_OFF_WITHIN);
+    let open = |lab: &Lab| {
+        let open = lab.controller().unwrap().events().open_alarms();
+        open.iter().map(|record| record.event.to_string()).collect::<Vec<_>>()
+    };
+    let alarms = open(&lab);
+    assert!(matches!(&alarms[..], [one] if one.ends_with("line 3 is wrong")), "{alarms:?}");
+    lists.set_file(BlockList::parse("10.0.0.1\n").unwrap());
+    assert_eq!(open(&lab), [""; 0]);
+}
+
 fn addresses_and_prefixes_are_cut_off_too(version: Version) {
     let lists = BlockLists::default();
     let mut lab = lab(version, &lists);

@@ -1,6 +1,6 @@
 //! The app `quarantine`: its settings, and the file with its block list.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
@@ -130,6 +130,10 @@ fn lines(path: &Path, bad: &[BadLine]) -> String {
 pub fn read_block_list(path: &Path) -> Result<BlockList, BlockListError> {
     let unreadable = |error| BlockListError::Unreadable { path: path.into(), error };
     let mut bytes = Vec::new();
+    // To open a pipe without a writer would take for ever.
+    if !fs::metadata(path).map_err(unreadable)?.is_file() {
+        return Err(unreadable(io::Error::other("it is no regular file")));
+    }
     let file = File::open(path).map_err(unreadable)?;
     file.take(MAX_BLOCK_LIST_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 > MAX_BLOCK_LIST_BYTES {

@@ -29,6 +29,9 @@ const LOOK_EVERY: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 /// Time without a change after which such a file counts as complete.
 const AT_REST: Duration = Duration::from_secs(2);
 
+/// Time without a change after which a file counts as closed, although nobody has reported it.
+const LEFT_OPEN: Duration = Duration::from_secs(300);
+
 /// Bytes of inotify messages read at once. One message has less than 300.
 const EVENTS_BYTES: usize = 4096;
 
@@ -42,6 +45,12 @@ pub(super) trait Follower: Clone + Send + 'static {
     /// # Errors
     /// What is wrong with it, in one line or more.
     fn read(&self, path: &Path) -> Result<Self::Content, String>;
+
+    /// Checks whether it can be put in force, and changes nothing.
+    ///
+    /// # Errors
+    /// Why it cannot.
+    fn check(&self, content: &Self::Content) -> Result<(), String>;
 
     /// Puts what it has in force. Returns what to log.
     ///
@@ -99,6 +108,8 @@ impl<F: Follower> FollowedFile<F> {
         let failed = |error: io::Error| FollowedFileError::Watch { path: path.into(), error };
         let mut watched = Watched::new(path, follower.clone()).map_err(failed)?;
         let content = follower.read(path).map_err(FollowedFileError::Read)?;
+        let wrong = |why| FollowedFileError::Read(format!("{}: {why}", path.display()));
+        follower.check(&content).map_err(wrong)?;
         let end = eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| failed(error.into()))?;
         let end = Arc::new(end);
         let ended = Arc::clone(&end);
@@ -229,6 +240,8 @@ impl<F: Follower> Watched<F> {
             if self.seen.0 != found {
                 self.seen = (found, now);
             }
+            // Some writers never report that they have closed it, such as `truncate`.
+            self.being_written &= now < self.seen.1 + LEFT_OPEN;
             let is_new = self.read != found && !self.being_written;
             if !(is_complete || is_new && now >= self.seen.1 + AT_REST) {
                 return;

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::Write;
 
-use bellrock_apps::quarantine::BlockLists;
+use bellrock_apps::quarantine::{BlockLists, MAX_BLOCKED};
 
 use super::*;
 
@@ -66,6 +66,52 @@ fn a_list_that_is_being_written_is_not_read_before_it_is_closed() {
     }
     drop(slow);
     until("the list that was closed", || blocked(&lists) == ["10.0.0.2", "10.0.0.3"]);
+    fs::remove_dir_all(place).unwrap();
+}
+
+#[test]
+fn a_list_that_does_not_fit_beside_ordered_hosts_is_refused() {
+    let place = crate::test_directory("block-list-full");
+    let (path, lists) = (place.join("blocked"), BlockLists::default());
+    let host = |n: usize| format!("10.{}.{}.{}\n", n >> 16, n >> 8 & 255, n & 255);
+    fs::write(&path, (0..MAX_BLOCKED).map(host).collect::<String>()).unwrap();
+    assert!(FollowedFile::open(&path, lists.clone()).is_ok(), "alone it fits");
+    lists.add("192.0.2.1".parse().unwrap()).unwrap();
+    let refused = FollowedFile::open(&path, lists).err().unwrap().to_string();
+    assert!(refused.contains("more would not fit"), "{refused}");
+    fs::remove_dir_all(place).unwrap();
+}
+
+/// Opening it would take until somebody writes.
+#[test]
+fn a_pipe_is_refused_at_once() {
+    let place = crate::test_directory("block-list-pipe");
+    let path = place.join("blocked");
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mkfifoat(rustix::fs::CWD, &path, mode).unwrap();
+    let refused = FollowedFile::open(&path, BlockLists::default()).err().unwrap().to_string();
+    assert!(refused.contains("no regular file"), "{refused}");
+    fs::remove_dir_all(place).unwrap();
+}
+
+/// `truncate` changes a file, and no close is reported.
+#[test]
+fn a_list_that_nobody_closes_is_read_when_it_has_rested() {
+    let place = crate::test_directory("block-list-open");
+    let (path, lists) = (place.join("blocked"), BlockLists::default());
+    fs::write(&path, "10.0.0.1\n").unwrap();
+    let mut watched = Watched::new(&path, lists.clone()).unwrap();
+    fs::write(&path, "10.0.0.1\n10.0.0.2\n").unwrap();
+    watched.take_notices();
+    watched.being_written = true;
+    let now = Instant::now();
+    for (rested, expected) in [(AT_REST * 2, 0), (LEFT_OPEN, 2)] {
+        // A machine that was started just now has no earlier time.
+        let Some(since) = now.checked_sub(rested) else { continue };
+        watched.seen = (identity(&path), since);
+        watched.reload(false);
+        assert_eq!(blocked(&lists).len(), expected, "after {rested:?}");
+    }
     fs::remove_dir_all(place).unwrap();
 }
 
