@@ -33,7 +33,7 @@ fn violations(
     let changes = change(&tables);
     let mut state = State::of(&tables);
     changes.iter().for_each(|change| state.change(change));
-    check_state(&wanted, &state).expect_err("it is found").0
+    check_state(&wanted, &state).unwrap_err().0
 }
 
 /// Asserts that changed tables are found: the invariant, the ports, a part of the packet, and what
