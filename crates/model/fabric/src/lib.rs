@@ -14,8 +14,8 @@
 //!   [`compile::Owner`], and a changed fact compiles its owners only.
 //! - [`diff()`] orders the changes from one state of the tables to another, such that packets of
 //!   others pass all the while.
-//! - [`check()`] holds the invariants against compiled tables, before they are installed. It says no
-//!   with a packet.
+//! - [`check()`] follows packets through compiled tables, before they are installed, and returns
+//!   those that go where the intent does not want them.
 //!
 //! # What it is not
 //! It does no I/O, has no clock and no threads: texts of files come through [`Files`], facts and

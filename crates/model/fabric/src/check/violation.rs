@@ -20,11 +20,11 @@ pub enum Invariant {
     Acl,
     /// A port that is down, disabled, for output only, or not in the file, lets nothing in.
     Input,
-    /// Filters hold: sources that are spoofed or belong elsewhere, learning that is off, loop tests.
+    /// Filters hold: spoofed and stray sources, learning that is off, tests for loops.
     Filter,
     /// Addresses that bridges keep are not forwarded.
     Reserved,
-    /// Floods leave out the ports that are to be left out, and a known host's packets go only there.
+    /// Floods leave out the ports that they should; packets to a known host go to its port only.
     Prune,
     /// A packet reaches the ports that it is for.
     Reach,

@@ -7,7 +7,7 @@
 //!    an ACL which goes, or be in a group that gets other ports.
 //! 2. Meters are added and changed, and groups are added.
 //! 3. Flows are added and replaced, from the last table to the first, from the highest priority
-//!    down. So a flow is there after what it goes to, and a rule that denies before one that allows.
+//!    down. A flow comes after what it goes to, and a rule that denies before one that allows.
 //! 4. Groups are changed: behind flows that keep packets of single ports away from them.
 //! 5. New ways into VLANs are opened, behind all their ACLs.
 //! 6. Flows are removed, from the first table to the last, from the lowest priority up.

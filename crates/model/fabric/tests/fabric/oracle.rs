@@ -138,7 +138,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_compiled_holds_the_invariants(
+    fn compiled_tables_hold_the_invariants(
         network in random_network_with_acls(),
         facts in random_facts(),
     ) {
