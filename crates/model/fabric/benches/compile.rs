@@ -13,9 +13,10 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bellrock_fabric::check::{State, Wanted, check_plan};
 use bellrock_fabric::compile::{Compiler, Fact, Facts, HostKey};
 use bellrock_fabric::intent::SwitchId;
-use bellrock_fabric::{Intent, compile, diff};
+use bellrock_fabric::{Intent, check, compile, diff};
 use networks::{access_and_trunks, intent, trunks, with_acls};
 
 const ROUNDS: usize = 21;
@@ -23,7 +24,7 @@ const ROUNDS: usize = 21;
 const HOSTS: u64 = 20_000;
 
 fn main() {
-    println!("{:<50}{:>9}{:>9}  amount", "ms", "best", "median");
+    println!("{:<54}{:>9}{:>9}  amount", "ms", "best", "median");
     for (name, text) in [
         ("24 ports x 10 VLANs", trunks(24, 10)),
         ("48 ports x 50 VLANs", trunks(48, 50)),
@@ -47,6 +48,7 @@ fn measure_network(name: &str, text: &str) {
     row("  compile", &flows, || compile(&network, SwitchId(0), &facts).unwrap());
     row("  both", &flows, || compile(&Arc::new(intent(text)), SwitchId(0), &facts).unwrap());
     row("  compare with itself", "0 messages", || diff(&tables, &tables.clone()));
+    row("  check", &flows, || check(&network, SwitchId(0), &facts, &tables).unwrap());
 }
 
 fn measure_change() {
@@ -55,6 +57,13 @@ fn measure_change() {
     let (old, new) = (of(&access_and_trunks(48, 50)), of(&trunks(48, 50)));
     let messages = format!("{} messages", diff(&old, &new).messages());
     row("48 x 50, a port from access to trunk: diff", &messages, || diff(&old, &new));
+    let intents = [access_and_trunks(48, 50), trunks(48, 50)].map(|text| intent(&text));
+    let [before, after] =
+        intents.each_ref().map(|intent| Wanted::new(intent, SwitchId(0), &facts).unwrap());
+    let (plan, state) = (diff(&old, &new), State::of(&old));
+    row("48 x 50, a port from access to trunk: check each step", &messages, || {
+        check_plan(&before, &after, &mut state.clone(), &plan).unwrap();
+    });
     row("48 x 50, a port from access to trunk: all", &messages, || {
         diff(&old, &of(&trunks(48, 50)))
     });
@@ -105,5 +114,5 @@ fn row<T>(name: &str, amount: &str, mut work: impl FnMut() -> T) {
     times.sort();
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
     let (best, median) = (ms(times[0]), ms(times[ROUNDS / 2]));
-    println!("{name:<50}{best:>9.3}{median:>9.3}  {amount}");
+    println!("{name:<54}{best:>9.3}{median:>9.3}  {amount}");
 }

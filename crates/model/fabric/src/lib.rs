@@ -14,6 +14,8 @@
 //!   [`compile::Owner`], and a changed fact compiles its owners only.
 //! - [`diff()`] orders the changes from one state of the tables to another, such that packets of
 //!   others pass all the while.
+//! - [`check()`] follows packets through compiled tables, before they are installed, and returns
+//!   those that go where the intent does not want them.
 //!
 //! # What it is not
 //! It does no I/O, has no clock and no threads: texts of files come through [`Files`], facts and
@@ -24,6 +26,7 @@
 //! Where Faucet ignores something in silence, there is a warning. Where it would send a switch a
 //! cut number or crash, there is a problem.
 
+pub mod check;
 pub mod compile;
 pub mod diff;
 mod files;
@@ -33,6 +36,7 @@ mod place;
 mod read;
 mod yaml;
 
+pub use check::check;
 pub use compile::{Compiler, Facts, Tables, compile};
 pub use diff::{Plan, diff};
 pub use files::Files;

@@ -125,6 +125,11 @@ impl Facts {
         self.hosts.iter().map(|(host, port)| (*host, *port))
     }
 
+    /// Hosts in order, from one on.
+    pub(crate) fn hosts_from(&self, first: HostKey) -> impl Iterator<Item = (HostKey, u32)> + '_ {
+        self.hosts.range(first..).map(|(host, port)| (*host, *port))
+    }
+
     /// The hosts at a port.
     pub fn hosts_at(&self, port: u32) -> impl Iterator<Item = HostKey> + '_ {
         let first = HostKey { vid: 0, mac: MacAddr::ZERO };
@@ -147,15 +152,15 @@ impl Facts {
         self.strays.iter().copied()
     }
 
-    pub(super) fn is_port_banned(&self, port: u32) -> bool {
+    pub(crate) fn is_port_banned(&self, port: u32) -> bool {
         self.banned_ports.contains(&port)
     }
 
-    pub(super) fn is_vlan_banned(&self, vid: u16) -> bool {
+    pub(crate) fn is_vlan_banned(&self, vid: u16) -> bool {
         self.banned_vlans.contains(&vid)
     }
 
-    pub(super) fn is_stray(&self, mac: MacAddr, port: u32) -> bool {
+    pub(crate) fn is_stray(&self, mac: MacAddr, port: u32) -> bool {
         self.strays.contains(&(mac, port))
     }
 }

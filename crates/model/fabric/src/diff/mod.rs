@@ -3,20 +3,25 @@
 //! A flow whose match and priority stay is replaced, never removed and added: packets see the old
 //! or the new one. The order is such that packets always find what a flow sends them to:
 //!
-//! 1. Meters and groups are added and changed, then a barrier.
-//! 2. Flows are added and replaced, from the last table to the first, from the highest priority
-//!    down. So a flow is there after what it goes to, and a rule that denies before one that allows.
-//! 3. A barrier.
-//! 4. Flows are removed, from the first table to the last, from the lowest priority up.
-//! 5. Groups and meters are removed, behind another barrier.
+//! 1. Ways of a port into a VLAN that are to end are closed: then no packet is left that could miss
+//!    an ACL which goes, or be in a group that gets other ports.
+//! 2. Meters are added and changed, and groups are added.
+//! 3. Flows are added and replaced, from the last table to the first, from the highest priority
+//!    down. A flow comes after what it goes to, and a rule that denies before one that allows.
+//! 4. Groups are changed: behind flows that keep packets of single ports away from them.
+//! 5. New ways into VLANs are opened, behind all their ACLs.
+//! 6. Flows are removed, from the first table to the last, from the lowest priority up.
+//! 7. Groups and meters are removed.
+//!
+//! Between these is a barrier, if there is something on both sides.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
-use bellrock_api::{Change, Flow, Match};
+use bellrock_api::{Change, Flow, FlowCommand, Instruction, Match};
 
-use crate::compile::{CompiledFlow, Entries, Tables};
+use crate::compile::{CompiledFlow, Entries, Table, Tables};
 
 /// A step of a plan.
 #[expect(clippy::large_enum_variant, reason = "nearly all steps are changes")]
@@ -65,9 +70,14 @@ impl Plan {
             })
             .collect();
         added.sort_by_key(|it| (Reverse(it.flow.table), Reverse(it.flow.priority)));
+        let is_opened =
+            |it: &&CompiledFlow| is_way_in(&it.flow) && old_flows.with_key(&it.flow).is_none();
+        let (opened, added): (Vec<_>, Vec<_>) = added.into_iter().partition(is_opened);
         let mut removed: Vec<&CompiledFlow> = old_flows.list;
         removed.retain(|old| new_flows.with_key(&old.flow).is_none());
         removed.sort_by_key(|it| (it.flow.table, it.flow.priority));
+        let (closed, removed): (Vec<_>, Vec<_>) =
+            removed.into_iter().partition(|it| is_way_in(&it.flow));
 
         let of_groups = Parts::new(
             old.iter().flat_map(|it| &it.groups).map(|it| (it.id, it)),
@@ -79,16 +89,26 @@ impl Plan {
         );
         let mut plan = Plan::default();
         let entry = |change| Step::Change { change, cookie: 0 };
+        plan.part(closed.into_iter().map(|it| entry(Change::Remove(it.flow.clone()))));
+        plan.barrier();
         plan.part(of_meters.set(Change::AddMeter, Change::ModifyMeter).map(entry));
-        plan.part(of_groups.set(Change::AddGroup, Change::ModifyGroup).map(entry));
+        let groups = of_groups.set(Change::AddGroup, Change::ModifyGroup);
+        let (new, changed): (Vec<_>, Vec<_>) =
+            groups.partition(|change| matches!(change, Change::AddGroup(_)));
+        plan.part(new.into_iter().map(entry));
+        let add = |it: &CompiledFlow| Step::Change {
+            change: Change::Add(it.flow.clone()),
+            cookie: it.cookie,
+        };
+        let remove = |it: &CompiledFlow| entry(Change::Remove(it.flow.clone()));
         plan.barrier();
-        plan.part(
-            added
-                .into_iter()
-                .map(|it| Step::Change { change: Change::Add(it.flow.clone()), cookie: it.cookie }),
-        );
+        plan.part(added.into_iter().map(add));
         plan.barrier();
-        plan.part(removed.into_iter().map(|it| entry(Change::Remove(it.flow.clone()))));
+        plan.part(changed.into_iter().map(entry));
+        plan.barrier();
+        plan.part(opened.into_iter().map(add));
+        plan.barrier();
+        plan.part(removed.into_iter().map(remove));
         plan.barrier();
         plan.part(of_groups.removed().map(|id| entry(Change::RemoveGroup(id))));
         plan.part(of_meters.removed().map(|id| entry(Change::RemoveMeter(id))));
@@ -146,6 +166,15 @@ impl fmt::Display for Plan {
         }
         Ok(())
     }
+}
+
+/// Whether a flow lets packets of a port into a VLAN. The table has one number on all switches: the
+/// two first tables are always used.
+fn is_way_in(flow: &Flow) -> bool {
+    flow.table == Table::Vlan as u8
+        && flow.with_flow_mod(FlowCommand::Add, |flow| {
+            flow.instructions.iter().any(|it| matches!(it, Instruction::GotoTable(_)))
+        })
 }
 
 /// Flows in order, and where each is.

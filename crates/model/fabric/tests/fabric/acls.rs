@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
-use bellrock_fabric::compile;
 use bellrock_fabric::compile::{Facts, RuleId, Tables};
 use bellrock_fabric::intent::{AclId, SwitchId};
+use bellrock_fabric::{check, compile};
 
 use super::{intent, rule};
 
 fn tables(text: &str) -> Tables {
     let facts = Facts::with_ports(1..=8);
-    let compiled = compile(&Arc::new(intent(text)), SwitchId(0), &facts);
-    compiled.unwrap_or_else(|why| panic!("{why}\n{text}"))
+    let (intent, switch) = (Arc::new(intent(text)), SwitchId(0));
+    let tables = compile(&intent, switch, &facts).unwrap_or_else(|why| panic!("{why}\n{text}"));
+    check(&intent, switch, &facts, &tables).unwrap_or_else(|why| panic!("{why}\n{text}"));
+    tables
 }
 
 fn lines(text: &str, table: &str) -> Vec<String> {

@@ -7,7 +7,7 @@ use bellrock_api::{Change, Flow};
 use bellrock_fabric::compile::{Capabilities, Compiler, Fact, Facts, HostKey, Owner, Tables};
 use bellrock_fabric::diff::Step;
 use bellrock_fabric::intent::SwitchId;
-use bellrock_fabric::{Plan, compile, diff};
+use bellrock_fabric::{Plan, check, compile, diff};
 use bellrock_openflow::MacAddr;
 
 use super::intent;
@@ -22,7 +22,10 @@ fn compiler(text: &str) -> Compiler {
 }
 
 fn tables(text: &str) -> Tables {
-    compile(&Arc::new(intent(text)), SwitchId(0), &facts()).unwrap()
+    let intent = Arc::new(intent(text));
+    let tables = compile(&intent, SwitchId(0), &facts()).unwrap();
+    check(&intent, SwitchId(0), &facts(), &tables).unwrap_or_else(|why| panic!("{why}"));
+    tables
 }
 
 /// The lines of a plan.

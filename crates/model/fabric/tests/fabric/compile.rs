@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use bellrock_fabric::compile;
 use bellrock_fabric::compile::{
     Capabilities, Compiler, Fact, Facts, HostKey, Owner, Refused, Table, Tables,
 };
 use bellrock_fabric::intent::SwitchId;
+use bellrock_fabric::{check, compile};
 use bellrock_openflow::MacAddr;
 
 use super::{intent, port, rule, stack, switch, vlan};
@@ -18,7 +18,10 @@ fn facts() -> Facts {
 }
 
 fn tables_with(text: &str, facts: &Facts) -> Tables {
-    compile(&Arc::new(intent(text)), FIRST, facts).unwrap_or_else(|why| panic!("{why}\n{text}"))
+    let intent = Arc::new(intent(text));
+    let tables = compile(&intent, FIRST, facts).unwrap_or_else(|why| panic!("{why}\n{text}"));
+    check(&intent, FIRST, facts, &tables).unwrap_or_else(|why| panic!("{why}\n{text}"));
+    tables
 }
 
 fn refused(text: &str, capabilities: Capabilities) -> String {

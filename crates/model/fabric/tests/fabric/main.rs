@@ -7,9 +7,11 @@
 mod accepted;
 mod acls;
 mod changes;
+mod checked;
 mod compile;
 mod included;
 mod networks;
+mod oracle;
 mod packets;
 mod page;
 mod refused;

@@ -22,29 +22,29 @@ use proptest::prelude::*;
 
 use super::intent;
 
-const PORTS: u32 = 5;
-const VLANS: [u16; 3] = [100, 200, 300];
+pub(super) const PORTS: u32 = 5;
+pub(super) const VLANS: [u16; 3] = [100, 200, 300];
 const ARP: u16 = 0x0806;
-const OTHER: u16 = 0x88b5;
+pub(super) const OTHER: u16 = 0x88b5;
 const NOW: Duration = Duration::from_secs(1_000);
 
 /// A port of a random network.
 #[derive(Clone, Debug, Default)]
-struct RandomPort {
+pub(super) struct RandomPort {
     native: Option<u16>,
     tagged: Vec<u16>,
     unicast_flood: bool,
     hairpin: bool,
     external: bool,
     restricted: bool,
-    enabled: bool,
+    pub(super) enabled: bool,
     has_acl: bool,
 }
 
 /// A random network of one switch.
 #[derive(Clone, Debug)]
-struct RandomNetwork {
-    ports: Vec<RandomPort>,
+pub(super) struct RandomNetwork {
+    pub(super) ports: Vec<RandomPort>,
     mirrored: Option<u32>,
     settings: &'static str,
     acl: &'static str,
@@ -53,9 +53,9 @@ struct RandomNetwork {
 
 impl RandomNetwork {
     /// The port that gets copies.
-    const MIRROR: u32 = PORTS + 1;
+    pub(super) const MIRROR: u32 = PORTS + 1;
 
-    fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let vlans: Vec<String> =
             VLANS.iter().map(|vid| format!("v{vid}: {{vid: {vid}{}}}", self.vlan_keys)).collect();
         let mut ports: Vec<String> = (1..).zip(&self.ports).map(|(n, it)| it.text(n)).collect();
@@ -158,7 +158,7 @@ const SETTINGS: [&str; 4] = [
     "    use_classification: true\n",
 ];
 
-fn random_network() -> impl Strategy<Value = RandomNetwork> {
+pub(super) fn random_network() -> impl Strategy<Value = RandomNetwork> {
     (
         prop::collection::vec(random_port(), PORTS as usize),
         prop::option::weighted(0.3, 1..=PORTS),
@@ -184,7 +184,7 @@ const VLAN_KEYS: [&str; 4] =
     ["", ", acls_in: [x]", ", acls_out: [x]", ", acls_in: [x], unicast_flood: false"];
 
 /// The same with ACLs, for what does not look at packets.
-fn random_network_with_acls() -> impl Strategy<Value = RandomNetwork> {
+pub(super) fn random_network_with_acls() -> impl Strategy<Value = RandomNetwork> {
     (
         random_network(),
         prop::sample::select(&ACLS[..]),
@@ -198,13 +198,13 @@ fn random_network_with_acls() -> impl Strategy<Value = RandomNetwork> {
 }
 
 /// An emulated switch, which refuses what a switch would refuse.
-struct EmulatedSwitch {
+pub(super) struct EmulatedSwitch {
     datapath: Datapath,
     effects: Effects,
 }
 
 impl EmulatedSwitch {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let settings = DatapathSettings {
             ports: (1..=PORTS + 1).map(port).collect(),
             queues: Vec::new(),
@@ -216,13 +216,13 @@ impl EmulatedSwitch {
         EmulatedSwitch { datapath: Datapath::new(settings, NOW), effects: Effects::new() }
     }
 
-    fn carry_out(&mut self, plan: &Plan) {
+    pub(super) fn carry_out(&mut self, plan: &Plan) {
         for step in plan.steps() {
             self.step(step);
         }
     }
 
-    fn step(&mut self, step: &Step) {
+    pub(super) fn step(&mut self, step: &Step) {
         let Step::Change { change, .. } = step else { return };
         match change {
             Change::Add(flow) => {
@@ -242,6 +242,19 @@ impl EmulatedSwitch {
             }
             Change::AddMeter(meter) => self.meter(MeterCommand::Add, meter),
             other => panic!("{other}"),
+        }
+    }
+
+    /// Carries out a change of a flow. Returns whether the switch takes it.
+    pub(super) fn takes(&mut self, change: &Change) -> bool {
+        match change {
+            Change::Add(flow) => {
+                flow.with_flow_mod(FlowCommand::Add, |flow| self.flow(flow)).is_ok()
+            }
+            change => {
+                self.step(&Step::Change { change: change.clone(), cookie: 0 });
+                true
+            }
         }
     }
 
@@ -276,7 +289,7 @@ impl EmulatedSwitch {
     }
 
     /// Receives a frame by a port. Returns where copies leave, with their tags.
-    fn receive(
+    pub(super) fn receive(
         &mut self,
         port: u32,
         tag: Option<u16>,
@@ -322,17 +335,17 @@ fn port(number: u32) -> PortDesc {
     }
 }
 
-fn compiler(network: &RandomNetwork) -> Compiler {
+pub(super) fn compiler(network: &RandomNetwork) -> Compiler {
     let intent = Arc::new(intent(&network.text()));
     Compiler::new(intent, SwitchId(0), Capabilities::default()).unwrap()
 }
 
-fn all_up() -> Facts {
+pub(super) fn all_up() -> Facts {
     Facts::with_ports(1..=PORTS + 1)
 }
 
 /// A switch with these tables, installed in the order of a plan.
-fn installed(tables: &Tables) -> EmulatedSwitch {
+pub(super) fn installed(tables: &Tables) -> EmulatedSwitch {
     let mut switch = EmulatedSwitch::new();
     let entries: Vec<_> = tables.owners().map(|(_, entries)| entries.clone()).collect();
     switch.carry_out(&Plan::between(&[], &entries));
@@ -340,7 +353,7 @@ fn installed(tables: &Tables) -> EmulatedSwitch {
 }
 
 /// The address of a host at a port.
-fn host(port: u32) -> MacAddr {
+pub(super) fn host(port: u32) -> MacAddr {
     MacAddr::from_u64(0x0200_0000_0000 + u64::from(port))
 }
 
