@@ -494,8 +494,8 @@ impl Runner {
     }
 }
 
-/// Whether an exception of an app ends the program. All others are its fault: a `CancelledError` too,
-/// although it is no `Exception`.
+/// Whether an exception of an app ends the program. All others are its fault: a `CancelledError`
+/// too, although it is no `Exception`.
 fn ends_program(py: Python<'_>, error: &PyErr) -> bool {
     error.is_instance_of::<PyKeyboardInterrupt>(py) || error.is_instance_of::<PySystemExit>(py)
 }
