@@ -31,8 +31,8 @@ struct BlockListState {
     book: Option<StoredBlocks>,
 }
 
-/// Name of the alarm that the present list differs from the file, and what it is about. It ends with
-/// the next list of the file that is in force.
+/// Name of the alarm that the present list differs from the file, and what it is about. It ends
+/// with the next list of the file that is in force.
 const REFUSED: &str = "block_list_refused";
 const SUBJECT: &str = "file";
 
