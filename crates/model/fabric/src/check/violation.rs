@@ -12,7 +12,7 @@ pub const MAX_VIOLATIONS: usize = 20;
 /// What holds for the tables of each switch, at each moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Invariant {
-    /// No port gets a second copy of a packet, but for mirrors and rules that name the port.
+    /// No port gets a second copy of a packet. Mirrors, and rules that name a port, may send one.
     OneCopy,
     /// No packet of a VLAN leaves by a port without it, or with a wrong tag.
     Vlan,

@@ -9,7 +9,7 @@ use super::Packet;
 use crate::compile::{Facts, HostKey};
 use crate::intent::{AclUse, Intent, Output, Port, Rule, Switch, SwitchId, Vlan};
 
-/// The maximum number of a port that can be used, but for the switch's own.
+/// The maximum number of a port. The switch's own ports have higher ones.
 const MAX_PORT: u32 = 0xf000_0000;
 /// VLAN priorities of packets that may, and may not, go to an external network.
 const FOR_EXTERNAL: u8 = 2;
