@@ -112,8 +112,8 @@ pub(crate) fn router(guest: &Guest, shared: &Arc<Shared>) -> Router {
     (guest.routes)().layer(check).with_state(state)
 }
 
-/// Checks a request in the same way as all others, without a token. Guests have no tokens, so a page
-/// that a browser shows must not reach them: browsers name the page's origin.
+/// Checks a request in the same way as all others, without a token. Guests have no tokens, so a
+/// page that a browser shows must not reach them: browsers name the page's origin.
 async fn check(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
     shared.counters.requests();
     let Some(client) = request.extensions().get::<Client>().copied() else {
